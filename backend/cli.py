@@ -20,6 +20,7 @@ from backend.commands.history import events, measures, undo
 from backend.commands.lab import drill
 from backend.commands.messages import messages, produce
 from backend.commands.offsets import groups, offsets
+from backend.commands.overview import overview
 from backend.commands.placement import placement
 from backend.commands.replication import replication
 from backend.commands.schemas import schemas
@@ -58,6 +59,7 @@ app = typer.Typer(
 )
 for commands in (
     estate,
+    overview,
     verify,
     resources,
     applying,

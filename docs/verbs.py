@@ -14,6 +14,7 @@ _APPLICATIONS = f"{_ENVIRONMENTS}/{{environment}}/applications"
 _DISTRIBUTORS = "/trees/main/distributors"
 
 VERBS: Mapping[str, tuple[str, ...]] = {
+    "GET /overview": ("overview",),
     "GET /clusters": ("get clusters",),
     "POST /clusters": ("apply",),
     "GET /clusters/{cluster}": ("get cluster", "describe cluster"),

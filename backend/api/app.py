@@ -27,6 +27,7 @@ from backend.api.history import events, measures, operations, undo
 from backend.api.lab import drills
 from backend.api.messages import messages, producing
 from backend.api.offsets import groups, offsets
+from backend.api.overview import overview
 from backend.api.placement import placement_policies, placement_runs, placements
 from backend.api.replication import replication
 from backend.api.schemas import schemas
@@ -99,6 +100,7 @@ def routes() -> Sequence[BaseRoute]:
     )
     for module in (
         discovery,  # routes are tried in turn, and this one is asked more than all others together
+        overview,
         clusters,
         placement_policies,
         replication,

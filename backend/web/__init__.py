@@ -25,6 +25,7 @@ from backend.web.history import charts_page, timeline_page, undo_page, upkeep_fo
 from backend.web.lab import lab_page
 from backend.web.messages import messages_live, messages_page, produce_form
 from backend.web.offsets import group_page, groups_page, offset_reset_form, offsets_page
+from backend.web.overview import overview_page
 from backend.web.placement import placement_form, placement_page, placement_run_form
 from backend.web.replication import (
     placement_policy_form,
@@ -62,6 +63,7 @@ def routes() -> Sequence[BaseRoute]:
     """Every page's routes, which all applications of a process share."""
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
+        overview_page,
         *(find_page, names_page, static, login_page, oidc_page, tree_page, users_page, audit_page, account_page),
         *(switch_plan_page, switch_abort_form, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),

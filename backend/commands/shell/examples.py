@@ -176,6 +176,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "withdraw": (f"{_APPLICATION} {_STREAM} consume --dry-run",),
     "credentials issue": (_APPLICATION,),
     "credentials revoke": (_APPLICATION,),
+    "overview": ("", "--check", "--watch 10 -o json"),
     "zones": ("", "--traffic", "--watch 5"),
     "zones epochs": ("", "-w -o json"),
     "zones forget": ("zr-az2 --dry-run",),

@@ -100,6 +100,8 @@ class GroupsWanted:
     """Tenants whose view is listed; None: everything."""
     code: str | None = None
     """Code of the diagnosis."""
+    only_shared: bool = False
+    """Only groups of which some tenant sees a part."""
     text: str | None = None
     by_lag: bool = False
     """Largest lag first, of what these tenants see; else by cluster and technical name."""
@@ -310,6 +312,8 @@ def _conditions(wanted: GroupsWanted) -> list[ColumnElement[bool]]:
     if wanted.text:
         names = (t.technical_group, t.group)
         found.append(sa.or_(*(name.icontains(wanted.text, autoescape=True) for name in names)))
+    if wanted.only_shared:
+        found.append(t.is_shared)
     if wanted.code is not None:
         is_held = sa.func.coalesce(sa.tuple_(t.cluster, t.place).in_(_these(wanted.holding)), sa.false())
         is_so = sa.and_(t.diagnosis_code == wanted.code, sa.not_(is_held))

@@ -35,6 +35,7 @@ class PageGroup:
 
 _ESTATE, _TENANT = Action.READ_ESTATE, Action.READ_TENANT
 _GROUPS = (
+    PageGroup("", (NavigationPage("Overview", "/overview", _TENANT),)),
     PageGroup(
         "Data",
         (

@@ -76,7 +76,7 @@ def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
         "viewer": viewer.name,
         "viewer_roles": roles_of(viewer),
         "pages": pages_for(viewer),
-        "current_page": f"/{request.url.path.split('/')[1] or 'tree'}",
+        "current_page": f"/{request.url.path.split('/')[1] or 'overview'}",
         "form_key": form_key(request),
         "travel": travel(request),
     }

@@ -1,4 +1,4 @@
-"""The Tree page at `/` and `/tree`, and the changes of its blocks at `/tree/live`."""
+"""The Tree page at `/tree`, and the changes of its blocks at `/tree/live`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from backend.domain.access.access import Action, may, may_somewhere, refusal
+from backend.domain.access.access import Action, refusal
 from backend.web.frame import templates
 from backend.web.frame.compression import CompressedStreamRoute
 from backend.web.frame.pages import Offer, entering, may_still, offer, reasons
@@ -32,12 +32,9 @@ RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
 
 
-@router.get("/")
 @router.get("/tree")
 def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """Show the page, now or at an earlier position. Callers who may not read the estate are redirected."""
-    if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
-        return RedirectResponse("/tenants" if may_somewhere(viewer, Action.READ_TENANT) else "/account", 303)
+    """Show the page, now or at an earlier position."""
     instead = entering(request, viewer, Action.READ_ESTATE)
     if instead is not None or viewer is None:
         return instead or Response(status_code=401)

@@ -102,10 +102,10 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
 @some_now(
     "role, offered, first",
     [
-        ("tenant", "Tenants Schemas Groups Offsets Trace Timeline Charts", "/tenants"),
+        ("tenant", "Overview Tenants Schemas Groups Offsets Trace Timeline Charts", "/"),
         (
             "viewer",
-            "Tenants Schemas Groups Offsets Trace Tree Clusters Placements Zones Switches Drills Losses Timeline "
+            "Overview Tenants Schemas Groups Offsets Trace Tree Clusters Placements Zones Switches Drills Losses Timeline "
             "Charts Users Webhooks Audit",
             "/",
         ),

@@ -21,7 +21,15 @@ LOOKS: dict[str, tuple[Literal["dark", "light"], int]] = {
 }
 PROD = "/tenants/acme/retail/prod"
 PAGES = (
-    *("/tree", "/tree?at=9", "/clusters", "/clusters/c1", "/clusters/c1?at=9", "/clusters/c1/replication"),
+    *(
+        "/overview",
+        "/tree",
+        "/tree?at=9",
+        "/clusters",
+        "/clusters/c1",
+        "/clusters/c1?at=9",
+        "/clusters/c1/replication",
+    ),
     *("/clusters/c1/replication/-elect", "/clusters/c1/replication/what-if", "/tenants", "/tenants/-new"),
     *(
         "/tenants/acme",

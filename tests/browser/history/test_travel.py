@@ -23,6 +23,8 @@ from tests.support.database.postgres import Database
 OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/switches/plan")
 """Forms, blocks that refresh, and pages about the viewer."""
 OBSERVED = {
+    "/": "is /overview",
+    "/overview": "a verdict on the present; of the past there are the tree, the timeline and charts",
     "/drills": "a model, and no estate",
     "/charts": "values by time; they end now",
     "/groups": "observations of a few seconds ago; of earlier ones the charts have the lag",

@@ -64,7 +64,7 @@ def onlooker(admin: Console, tenant: Tenant) -> Iterator[Console]:
 def test_there_and_back_while_applications_go_on(
     admin: Console, onlooker: Console, tenant: Tenant, open_page: Callable[..., Page]
 ) -> None:
-    page, other = open_page(admin, "/"), open_page(onlooker, "/switches")
+    page, other = open_page(admin, "/tree"), open_page(onlooker, "/switches")
     for each in (page, other):
         each.set_default_timeout(PATIENT)
     expect(other.locator("span", has_text="Plan a switch")).to_be_visible()

@@ -69,7 +69,7 @@ def test_empty_states_say_what_to_do_next_and_give_way_without_a_reload(console:
 
 def test_a_cluster_that_is_away_says_so_and_why_in_plain_sight(console: Console, open_page) -> None:
     set_up(console)
-    page = open_page(console, "/")
+    page = open_page(console)
     card = page.locator("[data-cluster='c2']")
     expect(card).to_have_attribute("data-state", "offline")
     expect(card.locator(".state")).to_have_text("offline")

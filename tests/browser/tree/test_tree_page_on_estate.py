@@ -50,7 +50,7 @@ def rates(page: Page) -> set[str]:
 def test_twelve_distributors_run_and_their_rates_follow_the_records(boot_estate, open_page) -> None:
     # Its own stream: on a shared one, distributors may be degraded by other tests.
     estate = boot_estate(DEFAULT_ESTATE)
-    page = open_page(Console(estate.url, estate.token), "/")
+    page = open_page(Console(estate.url, estate.token), "/tree")
     arrows = page.locator("svg [data-distributor]")
     found = arrows.evaluate_all("all => all.map(({dataset}) => [dataset.distributor, dataset.target])")
     assert dict(found) == TARGETS
@@ -74,7 +74,7 @@ def test_twelve_distributors_run_and_their_rates_follow_the_records(boot_estate,
 
 
 def test_what_the_api_appends_is_on_the_page_without_a_reload(estate: RunningEstate, open_page) -> None:
-    page = open_page(Console(estate.url, estate.token), "/", color_scheme="dark")
+    page = open_page(Console(estate.url, estate.token), "/tree", color_scheme="dark")
     page.evaluate("window.sameDocument = true")
     RestClient(estate.url, estate.token).ok("POST", "/tenants", {"name": "seen-on-page"})
     expect(page.locator("#timeline")).to_contain_text("Tenant seen-on-page created")

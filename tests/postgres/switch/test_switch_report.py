@@ -99,7 +99,7 @@ def test_what_was_stranded_and_is_lost_is_not_said_to_have_come(
     assert "acme/retail/prod/orders 2 17 lost, or deleted before their arrival was observed" in said(page)
     assert "Lost records in 1 partition: the log was recreated or truncated" in said(page)
     assert "lost records in 1 partition of c1" in said(operator.get("/switches"))
-    assert "lost on 1 partition" in said(operator.get("/"))
+    assert "lost on 1 partition" in said(operator.get("/tree"))
 
 
 @pytest.mark.nightly  # another line of the same report

@@ -45,6 +45,7 @@ class Picture:
 
 GALLERY: dict[str, tuple[Picture, ...]] = {
     "The estate": (
+        Picture("overview", "/overview", "The overview: one verdict, problems first, clusters, the last day", True, True),
         Picture("tree", "/tree", "The tree with its clusters, and each distributor's rate and lag", True, True),
         Picture("tree-earlier", "/tree?at=9", "The tree as of an earlier position of the event log"),
         Picture("find", "/find?q=ord", "Search results"),
@@ -158,7 +159,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
 }  # fmt: skip
 PICTURES = tuple(each for group in GALLERY.values() for each in group)
 NO_PICTURE = {
-    "/": "is /tree",
+    "/": "is /overview",
     "/static/{name:path}": "files",
     "/tree/live": "events for /tree",
     "/find/-hits": "a block of the search window",

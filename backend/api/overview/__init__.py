@@ -1,0 +1,4 @@
+"""REST route of the overview.
+
+Of this layer's rooms it imports frame.
+"""

@@ -1,0 +1,4 @@
+"""CLI command `treeline overview`.
+
+Of this layer's rooms it imports shell.
+"""

@@ -1,0 +1,109 @@
+"""Problems of clusters: offline ones, their replication, and workers that do not report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from urllib.parse import quote
+
+from backend.domain.base.words import counted
+from backend.domain.overview.estate_facts import ClusterFact, EstateFacts, ReplicationFact
+from backend.domain.overview.problems import (
+    Kind,
+    Problem,
+    Severity,
+    WayOut,
+    are,
+    because,
+    few_or_all,
+    listed,
+    oldest,
+)
+
+SILENT_AFTER = timedelta(minutes=1)
+"""Age of the newest report of any worker from which workers count as absent: each reports every few seconds."""
+_REPLICATION = {
+    "partition-without-leader": (Severity.CRITICAL, "partition", "without a leader"),
+    "under-min-isr": (Severity.CRITICAL, "partition", "below min.insync.replicas"),
+    "broker-away": (Severity.WARNING, "broker", "offline"),
+    "under-replicated": (Severity.WARNING, "partition", "under-replicated"),
+}
+"""Alerts of a cluster's replication that are problems of the estate, the gravest first."""
+
+
+def workers_are_silent(facts: EstateFacts) -> bool:
+    """Return whether no worker reports although there are clusters to poll."""
+    last = facts.workers.reported_at
+    return bool(facts.clusters) and (last is None or facts.now - last > SILENT_AFTER)
+
+
+def worker_problems(facts: EstateFacts) -> Iterator[Problem]:
+    """Yield the problem of absent workers, without whom nothing below is known."""
+    if workers_are_silent(facts):
+        last = facts.workers.reported_at
+        yield Problem(
+            code="workers-silent",
+            kind=Kind.AVAILABILITY,
+            severity=Severity.CRITICAL,
+            subject="Workers",
+            text="No worker reports: nothing is copied, and the states of clusters and groups are old."
+            if last
+            else "No worker has reported yet: nothing is copied, and nothing is known about clusters and groups.",
+            advice="Start the workers (on the local estate by treeline up, else Celery's); read their logs.",
+            since=last,
+            way_out=WayOut(label="Open tree", address="/tree"),
+        )
+
+
+def cluster_problems(facts: EstateFacts) -> Iterator[Problem]:
+    """Yield the problems of offline clusters."""
+    yield from few_or_all([each for each in facts.clusters if each.is_offline], _offline)
+
+
+def _offline(found: Sequence[ClusterFact]) -> Problem:
+    names = [each.name for each in found]
+    one = len(found) == 1
+    return Problem(
+        code="cluster-offline",
+        kind=Kind.AVAILABILITY,
+        severity=Severity.CRITICAL,
+        subject=listed(names),
+        text=f"{listed(names)} {are(names)} offline{because(found[0].reason if one else None)}",
+        advice="Start the brokers or mend the network; records wait on the other clusters and follow afterwards. "
+        "To move the clients meanwhile, plan an emergency switch.",
+        since=oldest(each.since for each in found),
+        way_out=WayOut(label=f"Open {names[0]}", address=f"/clusters/{quote(names[0], safe='')}")
+        if one
+        else WayOut(label="Open clusters", address="/clusters"),
+    )
+
+
+def replication_problems(found: Sequence[ReplicationFact]) -> Iterator[Problem]:
+    """Yield the gravest alert of each cluster's replication, if it is one of the estate."""
+    order = list(_REPLICATION)
+    gravest: dict[str, ReplicationFact] = {}
+    for each in sorted((each for each in found if each.alert in order), key=lambda each: order.index(each.alert)):
+        gravest.setdefault(each.cluster, each)
+    for alert in order:
+        yield from few_or_all([each for each in gravest.values() if each.alert == alert], _replication)
+
+
+def _replication(found: Sequence[ReplicationFact]) -> Problem:
+    first, names = found[0], [each.cluster for each in found]
+    severity, noun, what = _REPLICATION[first.alert]
+    total = sum(each.count for each in found)
+    such_as = (
+        f", such as {first.examples[0]}" if len(found) == 1 and first.examples and noun == "partition" else ""
+    )
+    return Problem(
+        code=first.alert,
+        kind=Kind.AVAILABILITY,
+        severity=severity,
+        subject=listed(names),
+        text=f"{counted(total, noun)} of {listed(names)} {'is' if total == 1 else 'are'} {what}{such_as}.",
+        advice=first.what_to_do,
+        way_out=WayOut(
+            label="Open replication",
+            address=f"/clusters/{quote(first.cluster, safe='')}/replication",
+        ),
+    )

@@ -1,0 +1,64 @@
+"""Problems of drift: streams that are not as declared, and webhooks whose deliveries fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from urllib.parse import quote
+
+from backend.domain.base.words import counted
+from backend.domain.overview.estate_facts import ApplyFact, EstateFacts, WebhookFact
+from backend.domain.overview.problems import (
+    Kind,
+    Problem,
+    Severity,
+    WayOut,
+    because,
+    few_or_all,
+    listed,
+    oldest,
+)
+
+
+def drift_problems(facts: EstateFacts) -> Iterator[Problem]:
+    """Yield the problems of streams, by cluster, and of webhooks."""
+    yield from few_or_all(facts.not_applied, partial(_apply, "stream-not-applied"))
+    yield from few_or_all(facts.drifted, partial(_apply, "stream-drifted"))
+    yield from few_or_all(facts.webhooks, _failing)
+
+
+def _apply(code: str, found: Sequence[ApplyFact]) -> Problem:
+    first, total = found[0], sum(each.count for each in found)
+    names = [each.cluster for each in found]
+    one = total == 1
+    what = "could not be applied" if code == "stream-not-applied" else "drifted, and could not be set back,"
+    such_as = "" if one else f" ({first.stream} and others)"
+    return Problem(
+        code=code,
+        kind=Kind.DRIFT,
+        severity=Severity.WARNING,
+        subject=first.stream if one else listed(names),
+        text=f"{f'Stream {first.stream}' if one else counted(total, 'stream')}{such_as} {what} on "
+        f"{listed(names)}{because(first.reason)}",
+        advice="Change what the reason names, on the cluster or in the declaration; it is tried again by itself.",
+        since=oldest(each.since for each in found),
+        way_out=WayOut(label="Open stream", address=f"/tenants/{quote(first.stream)}"),
+    )
+
+
+def _failing(found: Sequence[WebhookFact]) -> Problem:
+    names = [each.name for each in found]
+    one = len(found) == 1
+    total = counted(sum(each.failed for each in found), "delivery").replace("deliverys", "deliveries")
+    return Problem(
+        code="webhook-failing",
+        kind=Kind.DRIFT,
+        severity=Severity.WARNING,
+        subject=listed(names),
+        text=f"{total} to {'webhook' if one else 'webhooks'} {listed(names)} failed: the receiver gets no events.",
+        advice="Check the receiver, then send the failed deliveries again.",
+        since=oldest(each.since for each in found),
+        way_out=WayOut(label=f"Open {names[0]}", address=f"/webhooks/{quote(names[0], safe='')}")
+        if one
+        else WayOut(label="Open webhooks", address="/webhooks"),
+    )

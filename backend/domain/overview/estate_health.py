@@ -1,0 +1,64 @@
+"""The health of an estate: its problems in order, and one sentence as the verdict.
+
+A cause is reported, not its consequences: distributors at an offline cluster, or without any worker, are not
+problems of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backend.domain.base.words import counted
+from backend.domain.overview.cluster_problems import cluster_problems, replication_problems, worker_problems
+from backend.domain.overview.distributor_problems import distributor_problems
+from backend.domain.overview.drift_problems import drift_problems
+from backend.domain.overview.estate_facts import EstateFacts
+from backend.domain.overview.group_problems import group_problems
+from backend.domain.overview.loss_problems import loss_problems
+from backend.domain.overview.problems import Health, Problem, judge
+from backend.domain.overview.service_problems import service_problems
+from backend.domain.overview.switch_problems import switch_problems
+
+
+def estate_health(facts: EstateFacts) -> Health:
+    """Return the verdict on an estate."""
+    return judge(_problems(facts), _fine(facts), _counts(facts))
+
+
+def _problems(facts: EstateFacts) -> Iterator[Problem]:
+    yield from loss_problems(facts)
+    yield from worker_problems(facts)
+    yield from cluster_problems(facts)
+    yield from distributor_problems(facts)
+    yield from switch_problems(facts.switches, facts.now)
+    yield from replication_problems(facts.replication)
+    yield from service_problems(facts)
+    yield from group_problems(facts.groups)
+    yield from drift_problems(facts)
+
+
+def _fine(facts: EstateFacts) -> str:
+    if not facts.clusters:
+        return "There are no clusters yet: add two to begin."
+    total = len(facts.clusters)
+    online = f"{sum(not each.is_offline for each in facts.clusters):,} of {counted(total, 'cluster')} online"
+    if not facts.has_tree:
+        return f"{online}; nothing is copied between clusters before there is a tree."
+    in_time, distributors = (sum(each.in_time is True for each in facts.distributors), len(facts.distributors))
+    share = "All" if in_time == distributors else f"{in_time:,} of"
+    return f"{share} {counted(distributors, 'distributor')} in time, 0 unacknowledged losses, {online}."
+
+
+def _counts(facts: EstateFacts) -> dict[str, int | None]:
+    return {
+        "clusters": len(facts.clusters),
+        "clusters_online": sum(not each.is_offline for each in facts.clusters),
+        "distributors": len(facts.distributors),
+        "distributors_running": sum(each.state == "running" for each in facts.distributors),
+        "distributors_in_time": sum(each.in_time is True for each in facts.distributors),
+        "distributors_late": sum(each.in_time is False for each in facts.distributors),
+        "unacknowledged_losses": sum(each.count for each in (*facts.lost, *facts.possibly_lost)),
+        "dead_letters": sum(each.count for each in facts.dead_letters),
+        "groups_with_problems": sum(each.count for each in facts.groups),
+        "switches_running": sum(not each.has_failed for each in facts.switches),
+    }

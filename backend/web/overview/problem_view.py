@@ -1,0 +1,91 @@
+"""Problems as the Overview page lists them: the first ones, then how many more there are of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from backend.domain.access.access import Action, Caller, may
+from backend.domain.overview.problems import Health, Kind, Problem, Severity
+from backend.web.words.figures import clock, day
+
+SHOWN = 8
+"""Problems that are listed at first."""
+_GLYPHS = {Severity.CRITICAL: "blocked", Severity.WARNING: "degraded", Severity.INFORMATION: "starting"}
+_KINDS = {
+    Kind.DATA_LOSS: "data loss",
+    Kind.AVAILABILITY: "availability",
+    Kind.LATENESS: "lateness",
+    Kind.DRIFT: "drift",
+}
+_LISTS = {
+    "/losses": "Open losses and dead letters",
+    "/tree": "Open tree",
+    "/timeline": "Open timeline",
+}
+"""Pages that viewers see in place of forms that they may not use."""
+
+
+@dataclass(frozen=True)
+class ProblemView:
+    """A problem for one viewer: the link leads to a page that this viewer may open."""
+
+    problem: Problem
+    glyph: str
+    since: str | None
+    label: str
+    address: str
+
+
+@dataclass(frozen=True)
+class HealthView:
+    """The verdict, the problems that are listed, and the information."""
+
+    health: Health
+    tone: str
+    """`fine`, `warning`, `critical`; `plain`: there is nothing to judge yet."""
+    glyph: str
+    problems: Sequence[ProblemView]
+    notes: Sequence[ProblemView]
+    total: int
+    rest: str
+    """Number of problems that are not listed, by kind; empty: all are."""
+
+    @property
+    def first(self) -> ProblemView | None:
+        """Return the problem that the verdict names."""
+        return self.problems[0] if self.problems else None
+
+
+def health_view(health: Health, viewer: Caller, now: datetime, *, is_empty: bool, shows_all: bool) -> HealthView:
+    """Return the view of a verdict; `is_empty`: there are no clusters or streams that it could be about."""
+    shown = [_view(each, viewer, now) for each in health.problems]
+    problems = [each for each in shown if each.problem.kind is not Kind.INFORMATION]
+    first = problems if shows_all else problems[:SHOWN]
+    rest = Counter(each.problem.kind for each in problems[len(first) :])
+    tone = "fine" if health.is_fine else str(health.severity)
+    return HealthView(
+        health=health,
+        tone="plain" if is_empty and health.is_fine else tone,
+        glyph=("unobserved" if is_empty else "running") if health.is_fine else _GLYPHS[health.severity],
+        problems=first,
+        notes=[each for each in shown if each.problem.kind is Kind.INFORMATION],
+        total=len(problems),
+        rest=", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in rest.items()),
+    )
+
+
+def _view(problem: Problem, viewer: Caller, now: datetime) -> ProblemView:
+    label, address = problem.way_out.label, problem.way_out.address
+    above, is_form, _ = address.partition("/-")
+    if is_form and above in _LISTS and not may(viewer, Action.CHANGE_ESTATE):
+        label, address = _LISTS[above], above
+    return ProblemView(problem, _GLYPHS[problem.severity], _since(problem.since, now), label, address)
+
+
+def _since(since: datetime | None, now: datetime) -> str | None:
+    if since is None:
+        return None
+    return f"{clock(since)} UTC" if day(since) == day(now) else f"{day(since)}, {clock(since)} UTC"

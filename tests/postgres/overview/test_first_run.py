@@ -1,0 +1,87 @@
+"""The steps of a first run on the Overview page, from an empty estate to a record that has arrived."""
+
+from __future__ import annotations
+
+import re
+
+from backend.queries.distribution import stream_measures
+from tests.eventually import eventually
+from tests.support.console.consoles import Console
+from tests.support.console.visitors import TREE, add_clusters, visitor
+from tests.support.console.visitors import said as text_of
+from tests.support.database.postgres import Database
+
+
+def steps(console: Console) -> list[tuple[str, str]]:
+    page = console.get("/overview").text
+    return re.findall(r'<li data-step="(\d)" data-progress="(\w+)"', page)
+
+
+def progress(console: Console) -> list[str]:
+    return [each for _, each in steps(console)]
+
+
+def said(console: Console) -> str:
+    return text_of(console.get("/overview"))
+
+
+def arrive(database: Database, stream: str) -> None:
+    """Count a copy of a record of the stream, as a task of c1's distributor would."""
+    row = {"unit": "distributor:c1:2:0", "stream": stream, "epoch": 1, "records": 1, "bytes": 10, "passed": 1}
+    more = {"lag_records": 0, "newest_ms": 1, "copied_ms": 2, "latency_ms": 412, "checkpoint_ms": None}
+    with database.engine.begin() as connection:
+        stream_measures.write(connection, [{**row, **more}])
+
+
+def test_an_empty_estate_leads_to_a_record_that_has_arrived(console: Console, database: Database) -> None:
+    rest = console.rest
+    assert progress(console) == ["next", "later", "later", "later"]
+    assert "There are no clusters yet: add two to begin." in said(console)
+    assert 'href="/clusters/-new"' in console.get("/overview").text
+    add = {"bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
+    rest.ok("POST", "/clusters", {"name": "c1", **add})
+    assert "c1 is offline: Connection refused at 127.0.0.1:9." in said(console)
+    assert 'href="/clusters/c1/-change"' in console.get("/overview").text
+    rest.ok("POST", "/clusters", {"name": "c2", **add})
+    rest.ok("POST", "/clusters", {"name": "c3", **add})
+    assert progress(console) == ["done", "next", "later", "later"]
+    (way,) = re.findall(r'href="(/tree/edit\?steps=[^"]+)"', console.get("/overview").text)
+    assert "Coverage" in text_of(console.get(way)) and "c3" in text_of(console.get(way))
+    rest.ok("PUT", "/trees/main", TREE)
+    assert progress(console) == ["done", "done", "next", "later"]
+    rest.ok("POST", "/tenants", {"name": "acme"})
+    assert "Tenant acme exists." in said(console) and 'href="/tenants/acme/-new"' in console.get("/overview").text
+    rest.ok("POST", "/tenants/acme/instances", {"name": "retail"})
+    rest.ok("POST", "/tenants/acme/instances/retail/environments", {"name": "prod"})
+    assert 'href="/tenants/acme/retail/prod/-new"' in console.get("/overview").text
+    rest.ok("POST", "/tenants/acme/instances/retail/environments/prod/streams", {"name": "orders"})
+    assert progress(console) == ["done", "done", "done", "next"]
+    assert 'href="/tenants/acme/retail/prod/orders/-messages/-produce"' in console.get("/overview").text
+    arrive(database, "_treeline.verify")
+    rest.ok("POST", "/tenants", {"name": "globex"})  # an event, which ends the page's cache
+    assert progress(console) == ["done", "done", "done", "next"]
+    arrive(database, "acme/retail/prod/orders")
+    eventually(lambda: progress(console) == ["done"] * 4, "the page shows that a record has arrived")
+    assert "A record of acme/retail/prod/orders on c1 arrived on c2 after 0.4 s. Trace the record" in said(console)
+
+
+def test_viewers_read_the_steps_without_links_that_they_may_not_use(console: Console) -> None:
+    viewer = visitor(console, "viewer")
+    page = viewer.get("/overview")
+    assert "Add the first cluster: this needs change-estate" in text_of(page)
+    assert 'href="/clusters/-new"' not in page.text.partition("<main>")[2]
+
+
+def test_a_tenant_is_led_to_its_first_stream(console: Console) -> None:
+    add_clusters(console)
+    for tenant in ("acme", "globex"):
+        console.rest.ok("POST", "/tenants", {"name": tenant})
+        console.rest.ok("POST", f"/tenants/{tenant}/instances", {"name": "retail"})
+    below = "/tenants/globex/instances/retail/environments"
+    console.rest.ok("POST", below, {"name": "prod"})
+    console.rest.ok("POST", f"{below}/prod/streams", {"name": "items"})
+    owner = visitor(console, "owner")
+    page = owner.get("/")
+    assert re.findall(r'data-progress="(\w+)"', page.text) == ["next", "later"]
+    assert 'href="/tenants/acme/retail/-new"' in page.text and "globex" not in page.text
+    assert "There are no streams yet: declare the first one." in text_of(page)
