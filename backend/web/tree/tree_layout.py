@@ -90,7 +90,7 @@ class LeafPlace:
 
 @dataclass(frozen=True)
 class InnerPlace:
-    """Place of an inner node; `name` is its path from the root, n0 being the left child of the root n."""
+    """Place of an inner node; `name` is its path from the root, r0 being the left child of the root r."""
 
     name: str
     level: int
@@ -181,7 +181,7 @@ def layout(root: Node, targets: Mapping[tuple[str, int], str], reason_lines: int
     )
     inner: list[InnerPlace] = []
     branches: list[Branch] = []
-    _place_inner(root, "n", (), {place.cluster: place.box for place in places}, rows, inner, branches)
+    _place_inner(root, "r", (), {place.cluster: place.box for place in places}, rows, inner, branches)
     lane_tops, bands, bottom = _lane_tops(lanes, top + height, width)
     nodes = {(leaf, node.level): node.name for node in inner for leaf in node.leaves}
     port_of = {

@@ -9,31 +9,45 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from backend.domain.access.access import Action, refusal
+from backend.domain.access.access import Action, Caller, refusal
 from backend.web.frame import templates
 from backend.web.frame.compression import CompressedStreamRoute
+from backend.web.frame.page_cache import cached
 from backend.web.frame.pages import Offer, entering, may_still, offer, reasons
 from backend.web.frame.requested_position import At, NoSuchPosition, no_such_position, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.frame.travel import travel
 from backend.web.tree.live import Blocks, LiveTree
+from backend.web.tree.tree_drawer import Drawer, read_drawer
+from backend.web.tree.tree_rows import TreeRows
 from backend.web.tree.tree_view import Picture, TreeState, read
+from backend.web.tree.tree_wish import Collapsed, Opened, TreeWish, tree_wish
 from backend.web.words.figures import clock
 
 router = APIRouter(include_in_schema=False, route_class=CompressedStreamRoute)
 
 TEMPLATE = "tree.html"
-BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
+SHARED_BLOCKS = ("summary", "notices", "distributors", "timeline")
+VIEW_BLOCKS = ("diagram",)
+"""Blocks that depend on the collapsed subtrees."""
 # After a dropped connection the page reconnects, and its session is checked again.
 RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
 
 
 @router.get("/tree")
-def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def tree_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    collapsed: Collapsed = "",
+    opened: Opened = "",
+    at: At = None,
+) -> Response:
     """Show the page, now or at an earlier position."""
     instead = entering(request, viewer, Action.READ_ESTATE)
     if instead is not None or viewer is None:
@@ -44,42 +58,81 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
         state = read(connection, position)
+        wish = tree_wish(collapsed, opened)
+        drawer = read_drawer(connection, wish, position)
     ways = (("Edit tree", "/tree/edit"), ("Move primary", "/tree/-primary"))
     offers = [offer(viewer, Action.CHANGE_ESTATE, None, label, way) for label, way in ways]
     offers.append(Offer("Losses and dead letters", "/losses", None))
     offered = {"offers": offers, "reasons": reasons(offers)}
-    about = {"lost_at": None, "past": past, **offered}
-    context = {**_context(state, live=position is None), **frame(request, viewer), **about}
+    about = {"lost_at": None, "past": past, **offered, **_drawer(viewer, drawer)}
+    context = {**_context(state, wish, live=position is None), **frame(request, viewer), **about}
     return templates.page(TEMPLATE, context)
+
+
+@router.get("/tree/-drawer")
+def tree_drawer(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    collapsed: Collapsed = "",
+    opened: Opened = "",
+    at: At = None,
+) -> Response:
+    """Return the drawer alone, as the page has it."""
+    caller = _watching(viewer)
+    wish = tree_wish(collapsed, opened)
+
+    def found() -> dict[str, Any]:
+        with services.reading() as connection:
+            position, _ = requested_position(connection, caller, at)
+            drawer = read_drawer(connection, wish, position)
+        # Its links must not lead from an earlier position to now.
+        return {"drawer": drawer, "live": position is None}
+
+    try:
+        context = cached(request, f"tree drawer {wish.address()} at {at}", found)
+    except NoSuchPosition as why:
+        raise HTTPException(422, str(why)) from None
+    text = templates.block(TEMPLATE, "drawer", {**context, **_drawer(caller, context["drawer"])})
+    return HTMLResponse(travel(request).kept_by_links(text))
+
+
+def _drawer(viewer: Caller, drawer: Drawer | None) -> dict[str, Any]:
+    """Return the drawer with the changes that this viewer may make."""
+    offers = [] if drawer is None else [offer(viewer, Action.CHANGE_ESTATE, None, *way) for way in drawer.changes]
+    return {"drawer": drawer, "drawer_offers": offers, "drawer_reasons": reasons(offers)}
 
 
 def _live_tree(request: Request, services: Shared) -> LiveTree:
     state = request.app.state
     if not hasattr(state, "live_tree"):
-        state.live_tree = LiveTree(services, _draw, _banner)
+        state.live_tree = LiveTree(services, _draw, _draw_view, _banner)
     live: LiveTree = state.live_tree
     return live
 
 
-def _watching(viewer: Viewer) -> None:
+def _watching(viewer: Viewer) -> Caller:
     if viewer is None:
         raise HTTPException(401, "log in to see this page")
     refused = refusal(viewer, Action.READ_ESTATE)
     if refused is not None:
         raise refused
+    return viewer
 
 
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
 async def tree_live(
-    request: Request, live: Annotated[LiveTree, Depends(_live_tree)]
+    request: Request, live: Annotated[LiveTree, Depends(_live_tree)], collapsed: Collapsed = ""
 ) -> AsyncIterator[ServerSentEvent]:
     """Send server-sent events named after the page's blocks, whenever one changes; `beat` in between.
+
+    `collapsed` is that of the page, which names the subtrees that were collapsed when it was opened.
 
     The stream ends with the session or token, and now and then as a safeguard; the browser reconnects.
     """
     yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
     until = time.monotonic() + STREAM_SECONDS
-    async with aclosing(live.watch()) as watching:
+    async with aclosing(live.watch(tree_wish(collapsed).collapsed)) as watching:
         async for news in watching:
             if not await run_in_threadpool(may_still, request, Action.READ_ESTATE):
                 break
@@ -91,13 +144,19 @@ async def tree_live(
                 break
 
 
-def _context(state: TreeState, *, live: bool) -> dict[str, Any]:
-    return {"picture": Picture(state), "state": state, "live": live}
+def _context(state: TreeState, wish: TreeWish, *, live: bool) -> dict[str, Any]:
+    picture = Picture(state)
+    return {"picture": picture, "rows": TreeRows(picture, wish), "state": state, "live": live}
 
 
 def _draw(state: TreeState) -> Blocks:
-    context = _context(state, live=True)
-    return {name: templates.block(TEMPLATE, name, context) for name in BLOCKS}
+    context = _context(state, TreeWish(), live=True)
+    return {name: templates.block(TEMPLATE, name, context) for name in SHARED_BLOCKS}
+
+
+def _draw_view(state: TreeState, collapsed: str) -> Blocks:
+    context = _context(state, TreeWish(collapsed), live=True)
+    return {name: templates.block(TEMPLATE, name, context) for name in VIEW_BLOCKS}
 
 
 def _banner(lost_at: datetime | None) -> str:

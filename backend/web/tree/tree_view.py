@@ -178,6 +178,11 @@ class Distributor:
         return self.row.observed is not None and self.row.observed.in_time is False
 
     @property
+    def is_problem(self) -> bool:
+        """Return whether it is late, or cannot copy all records."""
+        return self.is_late or self.state in TROUBLED
+
+    @property
     def in_time(self) -> str:
         """Return the same in words."""
         return _IN_TIME[self.row.observed.in_time if self.row.observed else None]
@@ -219,6 +224,11 @@ class Distributor:
         state = f"{self.state} late" if self.is_late else self.state
         return f"{self.spoken} L{self.row.level} {state} {compact(self.rate)}/s lag {compact(self.lag)}"
 
+    @property
+    def read_without_state(self) -> str:
+        """Return the same for an earlier position, of which no states are known."""
+        return f"{self.spoken} L{self.row.level} to {self.row.target}"
+
     @cached_property
     def spoken(self) -> str:
         """Return the whole arrow in words."""
@@ -257,6 +267,18 @@ class Picture:
     @cached_property
     def distributors(self) -> dict[str, Distributor]:
         return {each.key: each for each in map(Distributor, self.state.distributors)}
+
+    @cached_property
+    def problems(self) -> Mapping[str, int]:
+        """Return the number of problems by cluster, for clusters that have any.
+
+        That a cluster is offline is one, and not one more for each distributor that waits for it.
+        """
+        found = Counter(leaf.name for leaf in self.leaves.values() if leaf.state == "offline")
+        away = frozenset(found)
+        own = (each for each in self.distributors.values() if each.is_problem)
+        found.update(each.row.cluster for each in own if not away & {each.row.cluster, each.row.target})
+        return found
 
     @cached_property
     def diagram(self) -> Diagram | None:
@@ -304,11 +326,11 @@ class Picture:
 
     @property
     def records_per_second(self) -> float | None:
-        return _sum(each.rate for each in self.distributors.values())
+        return sum_of_known(each.rate for each in self.distributors.values())
 
     @property
     def lag_records(self) -> float | None:
-        return _sum(each.lag for each in self.distributors.values())
+        return sum_of_known(each.lag for each in self.distributors.values())
 
     @cached_property
     def notices(self) -> list[Notice]:
@@ -336,7 +358,7 @@ class Picture:
         return found
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def sum_of_known(values: Iterable[float | None]) -> float | None:
     """Return the sum of the known values; None if none is known."""
     known: Sequence[float] = [value for value in values if value is not None]
     return sum(known) if known else None

@@ -151,6 +151,7 @@ def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) ->
     all_online(database)
     page = open_page(acme, "/tree")
     page.locator("[data-distributor='c1:2'] .label").click()
+    page.get_by_role("link", name="Change target").click()
     expect(page).to_have_title("Target of c1:2 · Treeline")
     page.get_by_label("Target").select_option("c3")
     expect(page.locator("#verdict")).to_contain_text("c1:2 will copy to c3")

@@ -17,6 +17,7 @@ from backend.deciders import TENANT
 from backend.domain.tenants.tenant_commands import CreateTenant
 from backend.eventlog.recorded import Metadata
 from backend.settings import Settings
+from backend.web.tree import live
 from backend.web.tree.live import POLL_SECONDS, Blocks, LiveTree
 from backend.web.tree.tree_view import TreeState
 from tests.support.database.postgres import Database
@@ -33,13 +34,18 @@ class Counted:
         self.statements = 0
         self.before_drawing: Callable[[], object] = lambda: None
         self.failing_banners = 0
-        self.live = LiveTree(self.services, self._draw, self._banner)
+        self.views_drawn: list[tuple[int, str]] = []
+        self.live = LiveTree(self.services, self._draw, self._draw_view, self._banner)
         sa.event.listen(self.services.engine, "before_cursor_execute", self._count)
 
     def _draw(self, state: TreeState) -> Blocks:
         self.before_drawing()
         self.drawn.append(state.head)
         return {"timeline": f"head {state.head}"}
+
+    def _draw_view(self, state: TreeState, view: str) -> Blocks:
+        self.views_drawn.append((state.head, view))
+        return {"diagram": f"{view} at {state.head}"}
 
     def _banner(self, lost_at: datetime | None) -> str:
         if self.failing_banners:
@@ -54,6 +60,16 @@ class Counted:
             async for news in watching:
                 seen += [news["timeline"]] if "timeline" in news else []
                 if f"head {head}" in seen:
+                    break
+        return seen
+
+    async def diagrams_until(self, view: str, last: str) -> list[str]:
+        """Return the drawings of a view that a viewer has received by then."""
+        seen: list[str] = []
+        async with aclosing(self.live.watch(view)) as watching:
+            async for news in watching:
+                seen += [news["diagram"]] if "diagram" in news else []
+                if last in seen:
                     break
         return seen
 
@@ -90,6 +106,24 @@ def test_all_watchers_share_each_drawing_and_each_sees_the_last(counted: Counted
     asyncio.run(scenario())
     assert counted.drawn == sorted(set(counted.drawn)), "each state is drawn once, whoever watches"
     assert counted.drawn[-1] == 3
+
+
+def test_each_view_is_drawn_once_for_all_who_watch_it_and_a_poll_draws_only_so_many(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MOST_VIEWS_DRAWN", 2)
+    views = ["", "none", "r0", "r0,r1", "r1"]
+
+    async def scenario() -> None:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for view in views * 2:
+                group.create_task(counted.diagrams_until(view, f"{view} at 1"))
+            await asyncio.to_thread(counted.create_tenant, "t1")
+
+    asyncio.run(scenario())
+    drawn = counted.views_drawn
+    assert len(set(drawn)) == len(drawn), "no view is drawn twice for one state"
+    assert {view for head, view in drawn if head == 1} == set(views), "and none is forgotten"
 
 
 def test_nothing_is_drawn_while_nothing_changes_and_nothing_asked_while_nobody_looks(counted: Counted) -> None:

@@ -1,0 +1,96 @@
+// The Tree page: opens the drawer in place, keeps it in the address, and keeps the place when a subtree is collapsed.
+(() => {
+  const page = document.querySelector(".tree-page");
+  const place = document.getElementById("drawer-place");
+  const KEPT = "tree-place";
+  const TOGGLES = "a.inner, .folded, .tools a, a.level";
+
+  const opened = () => new URLSearchParams(location.search).get("open") ?? "";
+
+  // --- what is open is marked in the drawing
+
+  const mark = () => {
+    const key = document.getElementById("drawer")?.dataset.open;
+    for (const each of document.querySelectorAll("#tree-svg .opened")) each.classList.remove("opened");
+    if (!key) return;
+    const name = CSS.escape(key);
+    document
+      .querySelector(`#tree-svg :is([data-distributor="${name}"], [data-cluster="${name}"])`)
+      ?.classList.add("opened");
+  };
+
+  const show = async (address) => {
+    const { search } = new URL(address, location.href);
+    try {
+      const answer = await fetch(`/tree/-drawer${search}`);
+      if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
+      place.innerHTML = await answer.text(); // rendered from the same template as the page
+    } catch {
+      location.assign(address); // the page says what is wrong
+      return false;
+    }
+    window.htmx?.process(place);
+    mark();
+    return true;
+  };
+
+  const close = () => {
+    const key = document.getElementById("drawer")?.dataset.open;
+    place.replaceChildren();
+    mark();
+    const name = CSS.escape(key ?? "");
+    document.querySelector(`#tree-svg :is([data-distributor="${name}"], [data-cluster="${name}"])`)?.focus();
+  };
+
+  page.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href]");
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const address = new URL(link.getAttribute("href"), location.href);
+    if (address.pathname !== "/tree") return;
+    if (link.id === "drawer-close") {
+      event.preventDefault();
+      history.pushState({}, "", address);
+      close();
+    } else if (address.searchParams.has("open") && !link.closest(TOGGLES)) {
+      event.preventDefault();
+      if (!(await show(address.href))) return;
+      if (location.href !== address.href) history.pushState({}, "", address);
+      document.getElementById("drawer-title").focus();
+    }
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !document.getElementById("drawer") || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    document.getElementById("drawer-close").click();
+  });
+  addEventListener("popstate", () => {
+    if (opened()) show(location.href);
+    else close();
+  });
+  page.addEventListener("htmx:sseMessage", mark);
+  mark();
+
+  // --- lists that are unfolded stay so when new blocks come
+
+  let unfolded = [];
+  page.addEventListener("htmx:sseBeforeMessage", () => {
+    unfolded = [...page.querySelectorAll(".outline details[open]")].map((each) => each.id);
+  });
+  page.addEventListener("htmx:sseMessage", () => {
+    for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+  });
+
+  // --- a subtree that is collapsed or expanded is another page, at the same place
+
+  page.addEventListener("click", (event) => {
+    const toggle = event.target.closest(TOGGLES);
+    if (toggle) sessionStorage.setItem(KEPT, JSON.stringify({ top: scrollY, id: toggle.id }));
+  });
+  const before = sessionStorage.getItem(KEPT);
+  sessionStorage.removeItem(KEPT);
+  if (before) {
+    const { top, id } = JSON.parse(before);
+    document.getElementById(id)?.focus({ preventScroll: true });
+    scrollTo(0, top);
+  }
+})();
