@@ -28,7 +28,7 @@ from backend.commands.shell import applying, completion, config_check, context, 
 from backend.commands.shell.exit_codes import Code
 from backend.commands.shell.local import given_context
 from backend.commands.switch import discovery, switch
-from backend.commands.tenants import applications
+from backend.commands.tenants import applications, stream_figures
 from backend.commands.webhooks import webhooks
 from backend.commands.zones import zones
 from backend.program_version import VERSION
@@ -84,6 +84,7 @@ for commands in (
     users,
     audit,
     applications,
+    stream_figures,
     zones,
     webhooks,
     discovery,

@@ -57,6 +57,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     f"POST {_STREAMS}": ("apply",),
     f"POST {_STREAMS}:declare": ("apply",),
     f"GET {_STREAMS}/{{stream}}": ("get stream", "describe stream"),
+    f"GET {_STREAMS}/{{stream}}/figures": ("stream figures",),
     f"PATCH {_STREAMS}/{{stream}}": ("apply",),
     f"DELETE {_STREAMS}/{{stream}}": ("delete stream",),
     f"GET {_APPLICATIONS}": ("get applications",),

@@ -32,10 +32,11 @@ from backend.api.placement import placement_policies, placement_runs, placements
 from backend.api.replication import replication
 from backend.api.schemas import schemas
 from backend.api.switch import discovery, switch_plans, switches
-from backend.api.tenants import applications, streams, tenants
+from backend.api.tenants import applications, stream_figures, streams, tenants
 from backend.api.tree import trees
 from backend.api.webhooks import webhooks
 from backend.api.zones import route_epochs, zones
+from backend.cluster_requests.stream_figures import FiguresReader
 from backend.messages.reader import MessageReader
 from backend.oidc.provider import provider_of
 from backend.settings import Settings, settings
@@ -108,6 +109,7 @@ def routes() -> Sequence[BaseRoute]:
         trees,
         tenants,
         streams,
+        stream_figures,
         applications,
         grants,
         events,
@@ -168,6 +170,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.services = services
     app.state.provider = provider_of(services.config)
     app.state.messages = reader
+    app.state.figures = FiguresReader(services.config.probe_timeout_seconds)
     app.state.discovery = discovery.Discovery(services)
     app.router.routes.extend(routes())
     problems.install(app)

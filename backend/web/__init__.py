@@ -34,7 +34,7 @@ from backend.web.replication import (
     replication_page,
     replication_what_if_page,
 )
-from backend.web.schemas import level_form, primary_form, schema_form, schemas_page
+from backend.web.schemas import level_form, primary_form, schema_form, schemas_page, stream_schema_page
 from backend.web.switch import switch_abort_form, switch_force_form, switch_page, switch_plan_page, switches_page
 from backend.web.tenants import (
     application_forms,
@@ -43,7 +43,11 @@ from backend.web.tenants import (
     grants_page,
     stream_delete_form,
     stream_forms,
+    stream_groups_page,
+    stream_history_page,
     stream_page,
+    stream_partitions_page,
+    stream_settings_page,
     tenant_forms,
     tenants_page,
 )
@@ -75,7 +79,8 @@ def routes() -> Sequence[BaseRoute]:
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page),
         *(produce_form, messages_page, messages_live, stream_page),
-        *(schema_form, level_form, schemas_page),
+        *(stream_groups_page, stream_partitions_page, stream_settings_page, stream_history_page),
+        *(stream_schema_page, schema_form, level_form, schemas_page),
         *(webhook_forms, webhooks_page),
     )
     return shared_routes(page.router for page in pages)

@@ -70,6 +70,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         f"{_STREAM} --from earliest --filter key:order-17",
         f"{_STREAM} --filter header:trace --filter 'json:$.status == \"paid\"'",
     ),
+    "stream figures": (_STREAM, f"{_STREAM} --watch", f"{_STREAM} --partitions -o json"),
     "history": (
         "edge.lag_records cluster-1:3",
         "edge.lag_records",

@@ -104,7 +104,7 @@ def copied(send_each: SendEach, adding: Mapping[Place, Sequence[int]]) -> dict[P
     requests = {broker: DescribeLogDirsRequest(topics=list(topics.items())) for broker, topics in asked.items()}
     found: dict[Place, int] = defaultdict(int)
     for answer in send_each(requests).values():
-        for place, size in () if isinstance(answer, KafkaCallFailed) else _held(answer):
+        for place, size in () if isinstance(answer, KafkaCallFailed) else held_replicas(answer):
             found[place] += size
     return dict(found)
 
@@ -122,7 +122,7 @@ def replica_sizes(send_each: SendEach, seen: ObservedCluster) -> ReplicaSizes | 
         if isinstance(answer, KafkaCallFailed) or answer.error_code or not answer.results:
             continue
         brokers[broker] = 0
-        for place, size in _held(answer):
+        for place, size in held_replicas(answer):
             brokers[broker] += size
             if place in seen.partitions and seen.partitions[place].leader == broker:
                 leaders[place] = broker, size
@@ -160,13 +160,13 @@ def _sizes(send_each: SendEach, brokers: Mapping[int, ObservedBroker]) -> tuple[
         for each in (answer, *answer.results):
             if each.error_code:
                 unsized[broker] = explained(each)
-        for place, size in _held(answer):
+        for place, size in held_replicas(answer):
             if size > sizes.get(place, 0):
                 sizes[place] = size
     return sizes, unsized
 
 
-def _held(answer: Any) -> Iterator[tuple[Place, int]]:
+def held_replicas(answer: Any) -> Iterator[tuple[Place, int]]:
     """Yield the replicas of a broker with their bytes, without those being moved between its disks."""
     for folder in answer.results:
         for topic in folder.topics:

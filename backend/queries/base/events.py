@@ -51,7 +51,7 @@ def list_events(
         query = query.where(events.c.name == name) if name else query
         query = query.where(actor_of == actor) if actor else query
         query = query.where(_begins(stream_prefix)) if stream_prefix else query
-        query = query.where(_of_tenants(tenants)) if tenants is not None else query
+        query = query.where(of_tenants(tenants)) if tenants is not None else query
         return [stored_of(row) for row in connection.execute(query.order_by(events.c.position).limit(limit))]
     log = PostgresEventLog(connection, _NO_EVENTS_TO_DECODE)
     if tenants is None:
@@ -105,7 +105,7 @@ def events_before(
     if actor:
         query = query.where(actor_of == actor)
     if tenants is not None:
-        query = query.where(_of_tenants(tenants))
+        query = query.where(of_tenants(tenants))
     return [stored_of(row) for row in connection.execute(query.order_by(order).limit(most))]
 
 
@@ -113,15 +113,21 @@ def event_at(connection: Connection, position: int, tenants: Collection[str] | N
     """Return the event at a position; None if there is none, or it is not of these tenants."""
     query = sa.select(events).where(events.c.position == position)
     if tenants is not None:
-        query = query.where(_of_tenants(tenants))
+        query = query.where(of_tenants(tenants))
     row = connection.execute(query).one_or_none()
     return None if row is None else stored_of(row)
+
+
+def events_at(connection: Connection, positions: Collection[int]) -> list[StoredEvent]:
+    """Return the events at these positions, in order."""
+    query = sa.select(events).where(events.c.position.in_(positions)).order_by(events.c.position)
+    return [stored_of(row) for row in connection.execute(query)]
 
 
 def newest_up_to(connection: Connection, position: int, tenants: Collection[str]) -> int:
     """Return the position of these tenants' newest event up to a position; 0 if there is none."""
     # First all of theirs, by the index on streams: the newest of all events may be a million later.
-    query = sa.select(events.c.position).where(_of_tenants(tenants), events.c.position <= position)
+    query = sa.select(events.c.position).where(of_tenants(tenants), events.c.position <= position)
     theirs = query.cte("theirs").prefix_with("MATERIALIZED", dialect="postgresql")
     return connection.execute(sa.select(sa.func.max(theirs.c.position))).scalar_one() or 0
 
@@ -138,7 +144,8 @@ def _begins(stream: str) -> ColumnElement[bool]:
     return events.c.stream.startswith(stream, autoescape=True)
 
 
-def _of_tenants(tenants: Collection[str]) -> ColumnElement[bool]:
+def of_tenants(tenants: Collection[str]) -> ColumnElement[bool]:
+    """Return the WHERE clause for the events that members of these tenants may read."""
     streams, below = _streams_of(tenants)
     return sa.or_(events.c.stream.in_(streams), *map(_begins, below))
 

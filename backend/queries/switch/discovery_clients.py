@@ -232,13 +232,17 @@ def await_all(connection: Connection, switch: str, places: Sequence[Place], with
     connection.execute(seen.values(awaited_by=switch))
 
 
-def list_clients(connection: Connection, places: Sequence[Place]) -> list[ClientRow]:
-    """Return the clients of these environments, by environment and id."""
+def list_clients(
+    connection: Connection, places: Sequence[Place], *, role: str | None = None, most: int | None = None
+) -> list[ClientRow]:
+    """Return the clients of these environments, or those with a role, by environment and id; `most`: a limit."""
     t = discovery_clients.c
     place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
     told = (_SILENT_MS.label("silent_ms"), _STILL_MS.label("still_ms"))
     query = sa.select(discovery_clients, *told).where(place)
-    rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
+    if role is not None:
+        query = query.where(t.role == role)
+    rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns).limit(most)).mappings()
     return [
         ClientRow(**{**{k: v for k, v in row.items() if k != "seen_at"}, "zone": row["zone"] or None})
         for row in rows

@@ -198,10 +198,17 @@ def clusters_of(connection: Connection, row: ApplicationRow) -> frozenset[str]:
 
 
 def list_grants(
-    connection: Connection, owner: str, at: int | None = None, *, state: str | None = None
+    connection: Connection,
+    owner: str,
+    at: int | None = None,
+    *,
+    state: str | None = None,
+    stream: str | None = None,
 ) -> list[GrantRow]:
-    """Return all requests and grants for a tenant's streams, by stream, application and operation."""
+    """Return all requests and grants for a tenant's streams, or for one, by stream, application and operation."""
     wanted = grants.c.owner == owner
+    if stream is not None:
+        wanted &= grants.c.stream == stream
     if state is not None:
         wanted &= grants.c.state == state
     rows = connection.execute(sa.select(grants).where(as_of(grants, at), wanted))

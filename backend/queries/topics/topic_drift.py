@@ -13,18 +13,22 @@ from backend.queries.tenants.streams import StreamRow
 
 def stream_drift(connection: Connection, row: StreamRow) -> list[Drift]:
     """Return the settings that differ now; clusters that were not polled yet are left out."""
+    return drifts(declared_config(row), topics_seen(connection, row))
+
+
+def topics_seen(connection: Connection, row: StreamRow) -> dict[str, TopicSeen]:
+    """Return the last observation of the stream's topic on each cluster that was polled."""
     clusters = list(row.topic_ids)
     own = sa.select(topic_overrides.c.cluster, topic_overrides.c.own).where(topic_overrides.c.stream == row.stream)
     overrides: dict[str, dict[str, str]] = {row.cluster: row.own for row in connection.execute(own)}
     known = sa.select(topic_defaults.c.cluster, topic_defaults.c.defaults)
     rows = connection.execute(known.where(topic_defaults.c.cluster.in_(clusters)))
     defaults: dict[str, dict[str, str]] = {row.cluster: row.defaults for row in rows}
-    seen = {
+    return {
         cluster: TopicSeen(own=overrides.get(cluster, {}), defaults=defaults[cluster])
         for cluster in clusters
         if cluster in defaults
     }
-    return drifts(declared_config(row), seen)
 
 
 def declared_config(row: StreamRow) -> dict[str, str]:

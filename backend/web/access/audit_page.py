@@ -15,6 +15,7 @@ from backend.domain.access.access import Action, may
 from backend.domain.base.errors import ValueInvalid
 from backend.queries.access.audit import LOGINS, AuditFilter, AuditRow, Place, page, place_after
 from backend.queries.access.logins import LoginKind
+from backend.queries.base.names_of_events import Names, names_in
 from backend.queries.base.settings_before import Settings, settings_before
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
@@ -85,7 +86,8 @@ def audit_page(
         if position is not None:
             below = below.or_lower(place_after(connection, position))
         found = page(connection, asked, below, MOST_SHOWN)
-        replaced = settings_before(connection, [row.event for row in found.rows if row.event is not None])
+        events = [row.event for row in found.rows if row.event is not None]
+        replaced, names = settings_before(connection, events), names_in(connection, events)
     times = {"since": _said(asked.since), "until": _said(asked.until)}
     query = {"actor": actor, "kind": kind, "tenant": tenant, **times}
     query = {name: value for name, value in query.items() if value}
@@ -93,7 +95,7 @@ def audit_page(
     exported = {**query, **({"workers": "true"} if asked.workers else {})}
     sees = may(caller, Action.MANAGE_USERS)
     context = {
-        "items": [_item(row, sees, replaced) for row in found.rows],
+        "items": [_item(row, sees, replaced, names) for row in found.rows],
         "asked": asked,
         **times,
         "problem": problem,
@@ -108,11 +110,11 @@ def audit_page(
     return templates.page("audit.html", {**frame(request, caller), **context}, 422 if problem else 200)
 
 
-def _item(row: AuditRow, sees: bool, replaced: Mapping[int, Settings]) -> AuditItem:
+def _item(row: AuditRow, sees: bool, replaced: Mapping[int, Settings], names: Names) -> AuditItem:
     event, login, provenance = row.event, row.login, row.provenance
     if event is not None:
         key = f"event-{event.position}"
-        said = sentence(event.name, event.stream, event.data, replaced.get(event.position))
+        said = sentence(event.name, event.stream, event.data, replaced.get(event.position), names)
     else:
         assert login is not None
         key, said = f"login-{login.id}", _SAID[LoginKind(login.kind)]

@@ -11,12 +11,14 @@ from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller
 from backend.domain.base.errors import NotFound
+from backend.queries.base.events import event_at
 from backend.queries.history.operations import get_operation
 from backend.web.frame import templates
 from backend.web.frame.page_cache import cached
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.words.names import operation_name
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -53,8 +55,10 @@ def _shown(services: ConsoleServices, caller: Caller, identity: str, at: str | N
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
         found = _found(connection, identity, position)
-    kind = identity.rpartition("-")[0]
-    title, above, address = _KINDS[kind]
+        kind, _, began_at = identity.rpartition("-")
+        usual, above, address = _KINDS[kind]
+        begun = event_at(connection, int(began_at))
+        title = usual if begun is None else operation_name(begun.name, begun.data, usual)
     problem = found["problem"]
     return {
         "operation": found,
@@ -64,7 +68,7 @@ def _shown(services: ConsoleServices, caller: Caller, identity: str, at: str | N
         "title": title,
         "trail": [(above, address)],
         "waits": _WAITS[kind],
-        "began_at": identity.rpartition("-")[2],
+        "began_at": began_at,
         "percent": round(100 * found["progress"]),
         "problem": None if problem is None else problem.get("detail") or problem.get("title"),
         "result": _result(found["result"]),

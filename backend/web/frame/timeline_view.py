@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.base.differences import Difference
+from backend.queries.base.names_of_events import Names, names_in
 from backend.queries.base.settings_before import Settings, settings_before
 from backend.web.words.field_words import label, value_text
 from backend.web.words.figures import clock, day, shortened
@@ -37,8 +38,8 @@ class TimelineItem:
 def timeline_items(connection: Connection, events: Iterable[StoredEvent]) -> list[TimelineItem]:
     """Return one item for each event."""
     found = list(events)
-    before = settings_before(connection, found)
-    return [in_line(event, before.get(event.position)) for event in found]
+    before, names = settings_before(connection, found), names_in(connection, found)
+    return [in_line(event, before.get(event.position), names) for event in found]
 
 
 def timeline_item(connection: Connection, event: StoredEvent) -> TimelineItem:
@@ -46,8 +47,8 @@ def timeline_item(connection: Connection, event: StoredEvent) -> TimelineItem:
     return timeline_items(connection, [event])[0]
 
 
-def in_line(event: StoredEvent, before: Settings | None) -> TimelineItem:
-    """Return the item for an event; `before`: the settings that it has replaced, if any."""
+def in_line(event: StoredEvent, before: Settings | None, names: Names) -> TimelineItem:
+    """Return the item for an event; `before`: the settings that it replaced; `names`: names in place of ids."""
     return TimelineItem(
         position=event.position,
         time=clock(event.time),
@@ -56,7 +57,7 @@ def in_line(event: StoredEvent, before: Settings | None) -> TimelineItem:
         stream=event.stream,
         name=event.name,
         actor=event.metadata.actor,
-        sentence=sentence(event.name, event.stream, event.data, before),
+        sentence=sentence(event.name, event.stream, event.data, before, names),
         trouble=event.name in TROUBLES,
     )
 

@@ -27,10 +27,12 @@ from backend.messages.request import MOST_LIMIT, MOST_PARTITIONS, USUAL_LIMIT, M
 from backend.messages.visible_schemas import schemas_of
 from backend.queries.tenants.streams import find_stream
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter, offer, reasons
+from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.messages.message_view import message_view
 from backend.web.tenants.stream_page import STREAM, Named
+from backend.web.tenants.stream_tabs import MESSAGES as MESSAGES_TAB
+from backend.web.tenants.stream_tabs import stream_address, stream_top
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -112,21 +114,10 @@ def messages_page(name: Named, request: Request, services: Shared, viewer: Viewe
         except DomainError as error:
             refused, status = error.detail, STATUS[error.kind]
     cluster = facts.cluster if facts is not None else asked.cluster
-    above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
-    here = f"{above}/{name.stream}/-messages"
-    offers = [
-        offer(
-            caller,
-            Action.PRODUCE_MESSAGES,
-            name.tenant,
-            "Produce message",
-            f"{here}/-produce?{urlencode({'cluster': cluster})}",
-        )
-    ]
+    here = f"{stream_address(name)}/-messages"
     following = {} if found is None or found.next_start is None else {"page": found.next_start}
     context = {
-        "name": name,
-        "above": above,
+        "top": stream_top(caller, name, MESSAGES_TAB, urlencode({"cluster": cluster})),
         "here": here,
         "asked": asked,
         "cluster": cluster,
@@ -142,8 +133,6 @@ def messages_page(name: Named, request: Request, services: Shared, viewer: Viewe
         "further_said": "Older" if following.get("page", "").startswith("before:") else "Continue",
         "first": f"{here}?{asked.query(cluster, page='')}" if asked.page else None,
         "live": f"{here}/-live?{asked.query(cluster, begin='', page='', time='', offset='', limit='')}",
-        "offers": offers,
-        "reasons": reasons(offers),
         "exports": [(form, f"{here}/-export?{asked.query(cluster)}&form={form}") for form in ("json", "csv")],
     }
     return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)

@@ -14,6 +14,7 @@ from backend.domain.access.access import Action, Caller, may, refusal
 from backend.domain.base.errors import NotFound
 from backend.domain.placement.placement_runs import RUNNING
 from backend.queries.base import events
+from backend.queries.base.names_of_events import name_placements
 from backend.queries.placement import placement_runs
 from backend.queries.placement.placements import PlanDocuments, find_placement, read_documents
 from backend.web.frame import templates
@@ -36,7 +37,11 @@ def view_of(connection: Connection, placement: str, at: int | None = None) -> Pl
     requested_at = events.times_of(connection, [row.requested_at_position])[row.requested_at_position]
     progress = placement_runs.find_progress(connection, placement) if at is None and row.state in RUNNING else None
     return PlacementView(
-        row=row, requested_at=requested_at, now=datetime.now(UTC) if at is None else None, progress=progress
+        row=row,
+        requested_at=requested_at,
+        now=datetime.now(UTC) if at is None else None,
+        named=name_placements(connection, [placement]).get(placement),
+        progress=progress,
     )
 
 

@@ -10,9 +10,11 @@ from typing import Any
 from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placement_proposals import Proposal
 from backend.domain.placement.placement_runs import RUNNING, PlacementState
+from backend.queries.base.names_of_events import PlacementNamed
 from backend.queries.placement.placements import PlacementRow
 from backend.web.placement.placement_run_view import PlacementRunView
 from backend.web.words.figures import clock, counted, day, id_ranges, span
+from backend.web.words.names import placement_name, placement_number
 
 PLACEMENTS = ("Placements", "/placements")
 """Link to the list of placements, as a trail shows it."""
@@ -52,8 +54,19 @@ class PlacementView:
     row: PlacementRow
     requested_at: datetime
     now: datetime | None
+    named: PlacementNamed | None
     progress: dict[str, Any] | None = None
     """Progress that the worker reported."""
+
+    @property
+    def name(self) -> str:
+        """Return the name, such as `Placement 3 · c2`."""
+        return placement_name(self.named, self.row.id)
+
+    @property
+    def short_name(self) -> str:
+        """Return the name without the cluster, such as `Placement 3`."""
+        return placement_number(self.named, self.row.id)
 
     @property
     def label(self) -> str:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from backend.domain.access.access import Action
 from backend.queries.base import events
+from backend.queries.base.names_of_events import name_placements
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.placement.placements import list_placements
 from backend.queries.replication.replication import list_replication
@@ -35,13 +36,15 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
         found = list_placements(connection, position, most=MOST_SHOWN + 1)
         shown = found[:MOST_SHOWN]
         times = events.times_of(connection, [row.requested_at_position for row in shown])
+        named = name_placements(connection, [row.id for row in shown])
         clusters = list_clusters(connection, position)
         health = _health(connection, clusters) if position is None else ()
     now = datetime.now(UTC) if position is None else None
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create plan", "/placements/-new")]
     context = {
         "placements": [
-            PlacementView(row=row, requested_at=times[row.requested_at_position], now=now) for row in shown
+            PlacementView(row=row, requested_at=times[row.requested_at_position], now=now, named=named.get(row.id))
+            for row in shown
         ],
         "more": len(found) > MOST_SHOWN,
         "has_clusters": bool(clusters),

@@ -20,6 +20,7 @@ from backend.domain.base.errors import (
     StateConflict,
     ValueInvalid,
 )
+from backend.domain.names.formats import technical_name
 from backend.domain.names.names import StreamName
 from backend.domain.schemas.subjects import Translation
 from backend.queries.schemas.schemas import WantedSchemas, wanted_schemas
@@ -90,6 +91,10 @@ class Schemas:
         """Return the stream that a subject follows or followed, and whether a stream of that name still exists."""
         stream = self.scope(cluster).stream_of(subject)
         return stream, stream in self._declared
+
+    def technical_name(self, cluster: str, stream: StreamName) -> str:
+        """Return the beginning of the names of a stream's subjects on a cluster."""
+        return technical_name(self.wanted.leaves[cluster].subject_format, stream)
 
     def translated(self, cluster: str, subject: str) -> dict[str, str]:
         """Return the subject's name on every cluster, its own included."""

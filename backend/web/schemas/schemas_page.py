@@ -97,7 +97,7 @@ def subject_page(
     schemas, past = schemas_then(services, registries, caller, at)
     if schemas is None:
         raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")
-    view = subject_view(schemas, cluster, subject, _number(version), _number(against))
+    view = subject_view(schemas, cluster, subject, version_number(version), version_number(against))
     on_primary = schemas.translated(cluster, subject)[schemas.primary]
     context = {
         "subject": view,
@@ -116,7 +116,8 @@ def address_of(cluster: str, subject: str) -> str:
     return f"/schemas/{cluster}/{quote(subject, safe='')}"
 
 
-def _number(text: str) -> int | None:
+def version_number(text: str) -> int | None:
+    """Return the version that a text names; None if it is empty. Raises ValueInvalid."""
     plain = text.strip()
     if not plain:
         return None

@@ -21,6 +21,7 @@ from backend.domain.switch.cluster_switch import HELD, Phase, SwitchAborted
 from backend.domain.switch.switch_commands import OPERATOR, Abort
 from backend.domain.tree.tree import DistributorTargetSwitched
 from backend.eventlog.recorded import RecordedEvent
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.switch.switches import SwitchRow, find_switch
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
@@ -32,6 +33,7 @@ from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.switch.switch_page import SWITCH
 from backend.web.switch.switch_words import LABELS, scope
 from backend.web.switch.switches_page import SWITCHES
+from backend.web.words.names import switch_name
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -133,12 +135,13 @@ def _page(services: ConsoleServices, switch: str) -> FormPage:
     """Return the form page of an abort. Raises NotFound."""
     with services.reading() as connection:
         row = find_switch(connection, switch)
+        name = switch_name(name_switches(connection, [switch]).get(switch), switch)
     return FormPage(
         template="switch_abort.html",
         asks_nothing=True,
         address=f"/switches/{row.id}/-abort",
         heading=f"Abort: {row.source} to {row.target}",
-        trail=[SWITCHES, (row.id, f"/switches/{row.id}")],
+        trail=[SWITCHES, (name, f"/switches/{row.id}")],
         verb="Abort switch",
         back="Back to switch",
         act=Aborting(row.id),

@@ -98,7 +98,7 @@ def _form(
     errors = {} if refused is None else {each.pointer.lstrip("/"): [each.detail] for each in refused.errors}
     context = {
         "view": view,
-        "trail": [SWITCHES, (view.row.id, f"/switches/{view.row.id}")],
+        "trail": [SWITCHES, (view.name, f"/switches/{view.row.id}")],
         "named": json.dumps(sorted(each.client_id for each in view.waiting)),
         "once": secrets.token_urlsafe(16),
         "refused": None if refused is None else refused.detail,

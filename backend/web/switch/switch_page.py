@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from backend.domain.access.access import Action, Caller, may, refusal
 from backend.domain.switch.cluster_switch import ENDED
 from backend.domain.switch.switch_plan import moves_of
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.switch import switch_progress
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switch_clients import clients_of, missing
@@ -25,6 +26,7 @@ from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.switch.switch_view import Live, SwitchView
 from backend.web.switch.switches_page import SWITCHES
 from backend.web.switch.unreplicated_view import unreplicated_of
+from backend.web.words.names import switch_name
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -38,7 +40,9 @@ def view_of(connection: Connection, services: ConsoleServices, switch: str, at: 
     phases = list_phases(connection, [row.id], at)[row.id]
     live = None if at is not None or row.state in ENDED else _live(connection, services, row)
     leads_back = at is None and not row.is_moving and _leads_back(connection, row)
-    return SwitchView(row, phases, live, round(1000 * services.config.switch_hold_seconds), leads_back)
+    named = name_switches(connection, [row.id]).get(row.id)
+    limit_ms = round(1000 * services.config.switch_hold_seconds)
+    return SwitchView(row, phases, live, limit_ms, named, leads_back)
 
 
 def _leads_back(connection: Connection, row: SwitchRow) -> bool:
@@ -70,7 +74,8 @@ def switch_live(switch: str, request: Request, services: Shared, viewer: Viewer)
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         view = view_of(connection, services, switch)
-    context = {**frame(request, caller), **_context(caller, view)}
+        about = {"reversed_name": _reversed_name(connection, view.row)}
+    context = {**frame(request, caller), **_context(caller, view), **about}
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context))
 
 
@@ -84,9 +89,17 @@ def _page(
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
         view = view_of(connection, services, switch, position)
-    about = {"past": past, "trail": [SWITCHES]}
+        reversed_name = _reversed_name(connection, view.row)
+    about = {"past": past, "trail": [SWITCHES], "reversed_name": reversed_name}
     context = {**_context(caller, view, is_past=past is not None), **about}
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+def _reversed_name(connection: Connection, row: SwitchRow) -> str:
+    """Return the name of the switch that this one reverses; empty if it reverses none."""
+    if row.reverses is None:
+        return ""
+    return switch_name(name_switches(connection, [row.reverses]).get(row.reverses), row.reverses)
 
 
 def _context(caller: Caller, view: SwitchView, *, is_past: bool = False) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from backend.domain.switch.cluster_switch import ALL_LEAVES, BEFORE_MOVE, EMERGENCY, ENDED, HELD, Phase
 from backend.domain.switch.switch_report import PhaseTimes, milliseconds
+from backend.queries.base.names_of_events import SwitchNamed
 from backend.queries.switch.discovery_clients import ClientRow
 from backend.queries.switch.switches import SwitchRow
 from backend.web.switch.switch_lacking_view import Lacking, lacking_of
@@ -28,6 +29,7 @@ from backend.web.switch.switch_words import (
     troubles,
 )
 from backend.web.words.figures import clock, counted, day, span
+from backend.web.words.names import switch_name, switch_number
 
 _PURPOSE = {
     Phase.PLANNED: "The target catches up; clients continue as usual.",
@@ -121,12 +123,23 @@ class SwitchView:
     phases: Sequence[PhaseTimes]
     live: Live | None
     hold_limit_ms: int
+    named: SwitchNamed | None
     may_be_reversed: bool = False
     """True if some of its clients are still where it moved them."""
 
     @property
     def label(self) -> str:
         return LABELS[self.row.state]
+
+    @property
+    def name(self) -> str:
+        """Return the name, such as `Switch 12 · c1 → c2`."""
+        return switch_name(self.named, self.row.id)
+
+    @property
+    def short_name(self) -> str:
+        """Return the name without clusters, such as `Switch 12`."""
+        return switch_number(self.named, self.row.id)
 
     @property
     def glyph(self) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from backend.domain.access.access import Action
 from backend.domain.history.metrics import ALL
 from backend.domain.switch.cluster_switch import ENDED
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import SwitchRow, list_phases, list_switches, moving_switches
 from backend.web.frame import templates
@@ -23,6 +24,7 @@ from backend.web.history.chart import SMALL
 from backend.web.history.measure_charts import RANGES, read_charts, window
 from backend.web.switch.active_cluster_view import active_cluster_views
 from backend.web.switch.switch_view import Live, SwitchView
+from backend.web.words.names import switch_name
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -44,12 +46,14 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
         if position is None and found:
             charts = read_charts(connection, "switch.hold_ms", [ALL], window(RANGES["7d"]), size=SMALL)
         moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
+        named = name_switches(connection, {row.switch for row in active if row.switch is not None})
     places = active_cluster_views(active, moving)
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
     context = {
         "switches": views,
         "more_switches": len(found) > MOST_SHOWN,
         "places": places[:MOST_SHOWN],
+        "switch_name": lambda switch: switch_name(named.get(switch), switch),
         "more_places": len(places) > MOST_SHOWN,
         "per_cluster": sorted(Counter(row.cluster for row in active if row.cluster is not None).items()),
         "figures": charts,
@@ -66,4 +70,8 @@ def _views(
     phases = list_phases(connection, [row.id for row in rows], at)
     limit_ms = round(1000 * services.config.switch_hold_seconds)
     live = Live(now=datetime.now(UTC)) if at is None else None
-    return [SwitchView(row, phases[row.id], live if row.state not in ENDED else None, limit_ms) for row in rows]
+    named = name_switches(connection, [row.id for row in rows])
+    return [
+        SwitchView(row, phases[row.id], live if row.state not in ENDED else None, limit_ms, named.get(row.id))
+        for row in rows
+    ]

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller
+from backend.queries.base.events import events_at
 from backend.queries.webhooks.webhook_deliveries import (
     DELIVERED,
     FAILED,
@@ -23,6 +24,7 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.frame.timeline_view import timeline_items
 from backend.web.words.figures import NOTHING, counted
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -130,6 +132,8 @@ def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: st
     """Return what a webhook's page shows. Raises NotFound."""
     position, past = requested_position(connection, viewer, at)
     row = find_webhook(connection, webhook, position)
+    deliveries = list_deliveries(connection, webhook, limit=_SHOWN)
+    sent = events_at(connection, [each.position for each in deliveries])
     here = address_of(webhook)
     ways = (("Send test", "test"), ("Change", "change"), ("Rotate secret", "secret"), ("Delete", "delete"))
     offers = [
@@ -141,7 +145,8 @@ def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: st
         "past": past,
         "webhook": row,
         "events_listed": events_listed(row.events),
-        "deliveries": [_delivery(each) for each in list_deliveries(connection, webhook, limit=_SHOWN)],
+        "deliveries": [_delivery(each) for each in deliveries],
+        "sentences": {each.position: each.sentence for each in timeline_items(connection, sent)},
         "most": _SHOWN,
         "offers": offers,
         "reasons": reasons(offers),

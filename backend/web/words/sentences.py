@@ -14,6 +14,7 @@ from typing import Any
 from backend.domain.base.errors import TreeInvalid
 from backend.domain.tree import tree_shape
 from backend.domain.tree.tree import clusters_of
+from backend.queries.base.names_of_events import NO_NAMES, Names
 from backend.web.words.field_words import describe_changes
 from backend.web.words.figures import counted, shortened
 
@@ -69,7 +70,8 @@ SENTENCES: Mapping[str, str] = {
     "PlacementHeldBack": "Placement {placement} of {cluster} is not applied automatically: {reason}",
     "PlacementPolicySet": "Placement policy of {cluster} when brokers join or leave: {policy}",
     "PlacementPlanned": "Placement {placement} of {cluster} is planned, digest {digest}",
-    "PlacementGiven": "A reassignment of {partitions} partitions was submitted for {cluster} ({placement})",
+    "PlacementGiven": "A reassignment of {partitions} partitions was submitted for {cluster} "
+    "(placement {placement})",
     "PlacementFailed": "Placement {placement} of {cluster} could not be planned: {reason}",
     "PlacementRunStarted": "Replicas of {cluster} are being moved for placement {placement} (run {run})",
     "PlacementLimitsChanged": "Placement {placement} of {cluster} continues with new limits",
@@ -157,10 +159,16 @@ class _Known(dict[str, Any]):
         return "?"
 
 
-def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str:
+def sentence(
+    name: str,
+    stream: str,
+    data: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
+    names: Names = NO_NAMES,
+) -> str:
     """Return the sentence for an event, without a full stop.
 
-    `before`: replaced settings, see `settings_before`.
+    `before`: replaced settings, see `settings_before`; `names`: names in place of ids, see `names_in`.
     """
     pattern = SENTENCES.get(name)
     if pattern is None:
@@ -168,6 +176,7 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
     known = _Known(data)
     if before is not None and name in CHANGES and (changed := describe_changes(before, data)):
         pattern, known["otherwise"] = CHANGES[name], changed
+    known.update(_named(pattern, data, names))
     known["of"] = stream.partition("-")[2]
     known["path"] = "/".join(str(known[part]) for part in ("tenant", "instance", "environment", "stream"))
     if isinstance(data.get("partitions"), int):
@@ -195,6 +204,17 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known.update(_shape(data.get("root")))
         known["otherwise"] = "" if before is None else _tree_otherwise(before, data)
     return shortened(pattern.format_map(known), _LONGEST)
+
+
+def _named(pattern: str, data: Mapping[str, Any], names: Names) -> dict[str, str]:
+    """Return the numbers of a switch, with its clusters unless the pattern has them, and of a placement."""
+    found = {}
+    if (switch := names.switches.get(str(data.get("switch")))) is not None:
+        clusters = "" if "{source}" in pattern else f" ({switch.source} → {switch.target})"
+        found["switch"] = f"{switch.number}{clusters}"
+    if (placement := names.placements.get(str(data.get("placement")))) is not None:
+        found["placement"] = str(placement.number)
+    return found
 
 
 def _missing(partitions: object) -> str:

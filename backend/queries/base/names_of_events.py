@@ -1,0 +1,82 @@
+"""Names of switches and placements for people: their running number, and the clusters that they are about.
+
+Ids are random. The number counts the starts up to its own, in the order of the event log, so it never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row, Table
+
+from backend.eventlog.recorded import StoredEvent
+from backend.projections.placements import placements
+from backend.projections.switches import switches
+from backend.projections.temporal import as_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchNamed:
+    """The parts of a switch's name."""
+
+    number: int
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementNamed:
+    """The parts of a placement's name."""
+
+    number: int
+    cluster: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """Names by id; an id that is not known is missing."""
+
+    switches: Mapping[str, SwitchNamed] = field(default_factory=dict)
+    placements: Mapping[str, PlacementNamed] = field(default_factory=dict)
+
+
+NO_NAMES = Names()
+
+
+def name_switches(connection: Connection, ids: Collection[str]) -> dict[str, SwitchNamed]:
+    """Return the names of switches by id, with one statement, or none for no ids."""
+    rows = _numbered(connection, switches, switches.c.started, ("source", "target"), ids)
+    return {row.id: SwitchNamed(number=row.number, source=row.source, target=row.target) for row in rows}
+
+
+def name_placements(connection: Connection, ids: Collection[str]) -> dict[str, PlacementNamed]:
+    """Return the names of placements by id, with one statement, or none for no ids."""
+    rows = _numbered(connection, placements, placements.c.requested, ("cluster",), ids)
+    return {row.id: PlacementNamed(number=row.number, cluster=row.cluster) for row in rows}
+
+
+def names_in(connection: Connection, events: Iterable[StoredEvent]) -> Names:
+    """Return the names of all switches and placements that events mention by id, with two statements at most."""
+    found: dict[str, set[str]] = {"switch": set(), "placement": set()}
+    for event in events:
+        for kind, ids in found.items():
+            if isinstance(event.data.get(kind), str):
+                ids.add(event.data[kind])
+    return Names(
+        switches=name_switches(connection, found["switch"]),
+        placements=name_placements(connection, found["placement"]),
+    )
+
+
+def _numbered(
+    connection: Connection, table: Table, start: sa.Column[int], parts: Collection[str], ids: Collection[str]
+) -> Collection[Row[Any]]:
+    if not ids:
+        return ()
+    number = sa.func.row_number().over(order_by=start).label("number")
+    columns = [table.c[part] for part in parts]
+    rows = sa.select(table.c.id, number, *columns).where(as_of(table, None)).subquery()
+    return connection.execute(sa.select(rows).where(rows.c.id.in_(sorted(ids)))).all()
