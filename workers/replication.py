@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import structlog
 from sqlalchemy import Engine
 
-from backend.domain.base.errors import DomainError
 from backend.domain.replication.replica_sizes import ReplicaSizes, appended_bytes
 from backend.domain.replication.replication_alerts import alerts
 from backend.domain.replication.replication_health import ObservedCluster, TopicSettings, health
@@ -27,11 +25,8 @@ from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.replication import replication
 from backend.queries.topics.declared_factors import declared_factors
 from backend.settings import Settings
-from workers import AN_ERROR_OF_OURS
-from workers.one_thread import OneThread
+from workers.cluster_watch import ClusterWatch
 from workers.topics import desired_topics
-
-log = structlog.get_logger("replication")
 
 PARTITIONS_A_SECOND = 10_000
 """Partitions of one cluster that are observed per second, on average: a cluster with more than 100,000 is observed
@@ -55,7 +50,7 @@ class ReplicationHost:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._position: int | None = None
-        self._watches: dict[str, ClusterWatch] = {}
+        self._watches: dict[str, ReplicationWatch] = {}
 
     def tick(self) -> None:
         """Start an observation of each cluster that is due, unless one is under way. Raises DomainError."""
@@ -73,13 +68,13 @@ class ReplicationHost:
             ids = [row.kafka_cluster_id for row in rows if row.kafka_cluster_id]
             replication.delete_except(connection, ids)
             broker_presence.delete_except(connection, ids)
-        watched: dict[str, ClusterWatch] = {}
+        watched: dict[str, ReplicationWatch] = {}
         for row in rows:
             # The reconcile loop finds out when a cluster that does not answer is back.
             if row.state == "online" and row.kafka_cluster_id is not None:
                 known = self._watches.get(row.name)
                 same = known is not None and known.same(row)
-                watch = known if known and same else ClusterWatch(row, self._engine, self._settings)
+                watch = known if known and same else ReplicationWatch(row, self._engine, self._settings)
                 watch.declared = declared.get(row.name, {})
                 watched[row.name] = watch
         for name, watch in self._watches.items():
@@ -88,16 +83,14 @@ class ReplicationHost:
         self._position, self._watches = position, watched
 
 
-class ClusterWatch:
-    """One cluster, observed by one thread at a time."""
+class ReplicationWatch(ClusterWatch):
+    """The replication of one cluster."""
 
     def __init__(self, row: ClusterRow, engine: Engine, settings: Settings) -> None:
         assert row.kafka_cluster_id is not None
-        self._row, self._id = row, row.kafka_cluster_id
-        self._engine, self._settings = engine, settings
+        super().__init__("replication", row, engine, settings)
+        self._id = row.kafka_cluster_id
         self._admin: ReplicaAdmin | None = None
-        self._thread = OneThread(f"replication-{row.name}", self._close)
-        self._due = float("-inf")
         self._settings_due = float("-inf")
         self._topics: Mapping[str, TopicSettings] = {}
         self._asked: frozenset[str] = frozenset()
@@ -109,54 +102,24 @@ class ClusterWatch:
         self.declared: Mapping[str, int] = {}
         """Declared replication factors by topic."""
 
-    def same(self, row: ClusterRow) -> bool:
-        """Tell whether the cluster's endpoint is unchanged."""
-        return self._row.endpoint == row.endpoint
+    @property
+    def _pause(self) -> float:
+        return max(self._settings.replication_look_seconds, self._partitions / PARTITIONS_A_SECOND)
 
-    def begin_if_due(self) -> None:
-        """Start an observation in a thread, unless one is under way or the last was just now."""
-        if time.monotonic() >= self._due:
-            self._thread.begin(self._run)
-
-    def end(self) -> None:
-        """Stop observing; an observation under way ends by itself."""
-        self._thread.end()
-
-    def _run(self) -> None:
-        began = time.monotonic()
-        try:
-            self._look_and_keep()
-        except DomainError as error:
-            log.warning("replication: observation not stored", cluster=self._row.name, reason=error.detail)
-        finally:
-            self._due = began + max(
-                self._settings.replication_look_seconds, self._partitions / PARTITIONS_A_SECOND
-            )
-
-    def _look_and_keep(self) -> None:
-        try:
-            seen, document = self._look()
-        except KafkaCallFailed as error:
-            log.warning("replication: observation failed", cluster=self._row.name, reason=error.reason)
-            self._keep_reason(error.reason)
-        except DomainError as error:
-            # For example, a secret in its properties cannot be read.
-            self._keep_reason(error.detail)
-        except Exception:
-            log.exception("replication: observation failed", cluster=self._row.name)
-            self._keep_reason(AN_ERROR_OF_OURS)
-        else:
-            brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
-            with self._engine.begin() as connection:
-                broker_presence.store_brokers(connection, self._id, brokers)
-                replication.store_health(connection, self._id, document)
-            self._keep_sizes(seen)
-
-    def _keep_reason(self, reason: str) -> None:
+    def _store_reason(self, reason: str) -> None:
         with self._engine.begin() as connection:
             replication.store_failure(connection, self._id, reason)
 
-    def _keep_sizes(self, seen: ObservedCluster) -> None:
+    def observe(self) -> None:
+        """Observe the cluster once and store the result. Raises KafkaCallFailed, DomainError."""
+        seen, document = self._read()
+        brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
+        with self._engine.begin() as connection:
+            broker_presence.store_brokers(connection, self._id, brokers)
+            replication.store_health(connection, self._id, document)
+        self._store_sizes(seen)
+
+    def _store_sizes(self, seen: ObservedCluster) -> None:
         """Store the sizes of replicas if they are due, and what was appended since they were last read."""
         if self._admin is None or time.monotonic() < self._sizes_due:
             return
@@ -164,7 +127,7 @@ class ClusterWatch:
         try:
             self._sizes = self._admin.sizes(seen)
         except KafkaCallFailed as error:
-            log.warning("replication: sizes not read", cluster=self._row.name, reason=error.reason)
+            self.log.warning("replication: sizes not read", cluster=self._row.name, reason=error.reason)
         since, self._sizes_at = self._sizes_at, time.monotonic()
         replicas = sum(len(each.replicas) for each in seen.partitions.values())
         self._sizes_due = self._sizes_at + max(SIZES_SECONDS, replicas / REPLICAS_A_SECOND)
@@ -177,7 +140,7 @@ class ClusterWatch:
         with self._engine.begin() as connection:
             replication.store_sizes(connection, self._id, document)
 
-    def _look(self) -> tuple[ObservedCluster, dict[str, Any]]:
+    def _read(self) -> tuple[ObservedCluster, dict[str, Any]]:
         if self._admin is None:
             row, seconds = self._row, _TIMES_A_PROBE * self._settings.probe_timeout_seconds
             self._admin = ReplicaAdmin(row.name, row.bootstrap_servers, row.properties, seconds)

@@ -7,32 +7,17 @@ a filter scans fewer than 200,000 records per second.
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
-
 import httpx2
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from local_estates import Estate, estate
+import messages_estate
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from messages_estate import PARTITIONS, STREAM, TOPIC, Estate, fill
 
-FILE = """\
-name: messages
-primary: cluster-1
-clusters:
-  cluster-1: {brokers: 1}
-  cluster-2: {brokers: 1}
-tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-2}]}
-tenants:
-  bench: {instances: {load: {environments: {prod: {streams: {orders: {partitions: 6}}}}}}}
-"""
-STREAM, TOPIC, PARTITIONS = "bench/load/prod/orders", "bench-load-prod-orders", 6
 MOST_SECONDS, LEAST_RATE = 1.0, 200_000
 NEEDLE = "needle-that-no-record-has"
 FILTERS = {
@@ -43,34 +28,6 @@ FILTERS = {
 }
 SCANS = 5
 """Requests of one scan; each reads up to the bound of a request."""
-
-
-def fill(servers: str, records: int, first_ms: int) -> None:
-    """Write records of 100 bytes: a key, a header, and a value in JSON."""
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "batch.num.messages": 20_000, "acks": 1})
-    for number in range(records):
-        value = b'{"id": %09d, "status": "%s", "total": %d.5, "customer": "c-%06d"}' % (
-            number,
-            (b"paid", b"open", b"sent")[number % 3],
-            number % 1000,
-            number % 999_983,
-        )
-        while True:
-            try:
-                producer.produce(
-                    TOPIC,
-                    value,
-                    b"order-%09d" % number,
-                    number % PARTITIONS,
-                    timestamp=first_ms + number,
-                    headers=[("trace", b"%08x" % number)],
-                )
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if number % 1_000_000 == 0:
-            print(f"{number:,} of {records:,} records written", file=sys.stderr)
-    producer.flush(120)
 
 
 def asked(client: httpx2.Client, **query: Any) -> tuple[float, dict[str, Any]]:
@@ -158,19 +115,5 @@ def measure(running: Estate, records: int) -> bool:
     return max(by_time) < MOST_SECONDS * 1000 and min(rates.values()) >= LEAST_RATE
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=10_000_000)
-    records = parser.parse_args().records
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "messages.yaml"
-        file.write_text(FILE)
-        with estate(file) as running:
-            running.up("--no-verify")
-            reached = measure(running, records)
-    if not reached:
-        sys.exit("an aim is missed")
-
-
 if __name__ == "__main__":
-    main()
+    messages_estate.run(__doc__, "--records", 10_000_000, measure, "an aim is missed")

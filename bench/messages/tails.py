@@ -6,19 +6,15 @@ at once; further ones are refused, and counted. Fails if a tail takes more than 
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
-
 import httpx2
-from local_estates import Estate, estate
-from run import FILE, STREAM, TOPIC, fill
+import messages_estate
+from messages_estate import STREAM, TOPIC, Estate, fill
 
 PAGE = f"/tenants/{STREAM}/-messages/-live?cluster=cluster-1"
 OF_A_USER = 3
@@ -93,19 +89,5 @@ def measure(running: Estate, count: int) -> bool:
     return followed > 0 and during - before <= MOST_BYTES * followed
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tails", type=int, default=10)
-    count = parser.parse_args().tails
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "messages.yaml"
-        file.write_text(FILE)
-        with estate(file) as running:
-            running.up("--no-verify")
-            reached = measure(running, count)
-    if not reached:
-        sys.exit("memory is beyond the bound")
-
-
 if __name__ == "__main__":
-    main()
+    messages_estate.run(__doc__, "--tails", 10, measure, "memory is beyond the bound")

@@ -19,7 +19,6 @@ from sqlalchemy import Engine
 
 from backend.domain.base.errors import DomainError
 from backend.domain.switch.cluster_switch import PHASE_EVENTS
-from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.groups.cluster_clients import ClusterClients
 from backend.kafka.groups.group_states import GroupsSeen, GroupStates
 from backend.queries.base.events import newest_position
@@ -27,7 +26,7 @@ from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.offsets import group_store
 from backend.queries.offsets.observed_groups import GroupRow
 from backend.settings import Settings
-from workers import AN_ERROR_OF_OURS
+from workers.cluster_watch import ClusterWatch
 from workers.offsets.group_names import NO_NAMES, GroupNames, read_names
 from workers.offsets.group_tracks import GroupTracks
 from workers.one_thread import OneThread
@@ -122,65 +121,25 @@ class _Known:
     names: Mapping[str, GroupNames]
 
 
-class ClusterGroupsWatch:
-    """One cluster, observed by one thread at a time."""
+class ClusterGroupsWatch(ClusterWatch):
+    """The groups of one cluster."""
 
     def __init__(self, row: ClusterRow, engine: Engine, settings: Settings) -> None:
-        self._row, self._engine, self._settings = row, engine, settings
-        self._thread = OneThread(f"groups-{row.name}", self._close)
+        super().__init__("groups", row, engine, settings)
         self._states: GroupStates | None = None
         self._clients: ClusterClients | None = None
         self._tracks: GroupTracks | None = None
         self._stored: dict[str, tuple[int, float]] = {}
         """Hash of what is stored of each group, and when its row was written, by the monotonic clock."""
         self._stored_at = float("-inf")
-        self._due = float("-inf")
         self._groups = 0
-        self._cpu_seconds = 0.0
-        """Processor time of the last observation."""
         self.names: GroupNames = NO_NAMES
-
-    def same(self, row: ClusterRow) -> bool:
-        """Tell whether the cluster's endpoint is unchanged."""
-        return self._row.endpoint == row.endpoint
-
-    def begin_if_due(self) -> None:
-        """Start an observation in a thread, unless one is under way or the last was just now."""
-        if time.monotonic() >= self._due:
-            self._thread.begin(self._run)
-
-    def end(self) -> None:
-        """Stop observing; an observation under way ends by itself."""
-        self._thread.end()
-
-    def _run(self) -> None:
-        began, cpu_seconds = time.monotonic(), time.thread_time()
-        try:
-            self._observe_and_store()
-        except DomainError as error:
-            log.warning("groups: observation not stored", cluster=self._row.name, reason=error.detail)
-        finally:
-            self._cpu_seconds = time.thread_time() - cpu_seconds
-            self._due = began + self._pause
 
     @property
     def _pause(self) -> float:
         # Groups of many partitions, or names that many environments may claim, take longer.
         measured = _PAUSES * self._cpu_seconds
         return max(self._settings.groups_look_seconds, self._groups / GROUPS_A_SECOND, measured)
-
-    def _observe_and_store(self) -> None:
-        try:
-            self.observe()
-        except KafkaCallFailed as error:
-            log.warning("groups: observation failed", cluster=self._row.name, reason=error.reason)
-            self._store_reason(error.reason)
-        except DomainError as error:
-            # For example, a secret in its properties cannot be read.
-            self._store_reason(error.detail)
-        except Exception:
-            log.exception("groups: observation failed", cluster=self._row.name)
-            self._store_reason(AN_ERROR_OF_OURS)
 
     def _store_reason(self, reason: str) -> None:
         with self._engine.begin() as connection:

@@ -67,6 +67,11 @@ class Item:
     """Records, of `lag_records`, that would arrive after clients have moved."""
     groups: tuple[GroupItem, ...]
 
+    @property
+    def stream_name(self) -> str:
+        """Return the whole name of the stream."""
+        return f"{self.tenant}/{self.instance}/{self.environment}/{self.stream}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
@@ -74,6 +79,8 @@ class Expected:
 
     phase: str
     ms: int
+    most_ms: int
+    """Duration if the target lacks as many records when clients hold as the switch allows then."""
     because: str
 
 
@@ -110,6 +117,11 @@ class Plan:
         """Return for how many milliseconds producers hold."""
         return sum(part.ms for part in self.expected)
 
+    @property
+    def expected_most_ms(self) -> int:
+        """Return for how many milliseconds producers hold if many records are written meanwhile."""
+        return sum(part.most_ms for part in self.expected)
+
     def document(self) -> dict[str, Any]:
         """Return the whole plan as JSON, for answers and files."""
         request = self.request
@@ -140,6 +152,7 @@ class Plan:
             "late_from": self.late_from,
             "records_at_risk": self.records_at_risk,
             "expected_ms": self.expected_ms,
+            "expected_most_ms": self.expected_most_ms,
             "expected": [asdict(each) for each in self.expected],
             "what_if": self.what_if and asdict(self.what_if),
         }
@@ -296,9 +309,7 @@ def _group(
 def _expected(facts: Facts, request: SwitchRequest, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
     """Return for how long producers hold, phase by phase."""
     if request.is_emergency:
-        return (
-            Expected(phase="moving", ms=_HEARD_MS + _MOVE_MS, because="an emergency switch waits for nothing"),
-        )
+        return (_always("moving", _HEARD_MS + _MOVE_MS, "an emergency switch waits for nothing"),)
     hops = facts.way(request.source, request.target)
     if request.drain == ALL_LEAVES:
         hops = max((facts.way(request.source, leaf) for leaf in facts.leaves), key=len, default=hops)
@@ -306,27 +317,22 @@ def _expected(facts: Facts, request: SwitchRequest, lag: int | None, retargeted:
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
     # Clients are told to hold only when the target is close.
     left = NEAR_RECORDS if lag is None else min(lag, NEAR_RECORDS)
-    copying = round(1000 * left / rate) + _COPY_MS * len(hops)
+    copying, most = (round(1000 * each / rate) + _COPY_MS * len(hops) for each in (left, NEAR_RECORDS))
     because = f"at most {left} records over {len(hops)} hops"
     parts = [
-        Expected(
-            phase="holding", ms=_HEARD_MS, because="clients that long-poll discovery learn of the hold at once"
-        ),
-        Expected(
-            phase="draining",
-            ms=copying,
-            because=because,
-        ),
-        Expected(phase="closing", ms=_CLOSE_MS, because="consumers commit and close"),
+        _always("holding", _HEARD_MS, "clients that long-poll discovery learn of the hold at once"),
+        Expected(phase="draining", ms=copying, most_ms=most, because=because),
+        _always("closing", _CLOSE_MS, "consumers commit and close"),
     ]
     if retargeted:
-        barrier = 2 * facts.timing.reconcile_ms
         because = f"a barrier for the new targets of {retargeted} distributors"
-        parts.append(Expected(phase="retargeting", ms=barrier, because=because))
-    return (
-        *parts,
-        Expected(phase="moving", ms=_MOVE_MS, because="clients that long-poll discovery learn of it at once"),
-    )
+        parts.append(_always("retargeting", 2 * facts.timing.reconcile_ms, because))
+    return (*parts, _always("moving", _MOVE_MS, "clients that long-poll discovery learn of it at once"))
+
+
+def _always(phase: str, ms: int, because: str) -> Expected:
+    """Return a phase whose duration does not depend on the number of records."""
+    return Expected(phase=phase, ms=ms, most_ms=ms, because=because)
 
 
 def _seen(facts: Facts, edge: Any) -> bool:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row
 
 from backend.domain.base.errors import NotFound
-from backend.domain.switch.cluster_switch import BEFORE_MOVE, CLOSED, EMERGENCY, Moving, Phase, Retarget
+from backend.domain.switch.cluster_switch import BEFORE_MOVE, CLOSED, EMERGENCY, PLANNED, Moving, Phase, Retarget
 from backend.domain.switch.switch_report import PhaseTimes
 from backend.projections.switches import switch_phases, switches
 from backend.projections.temporal import as_of
@@ -120,6 +120,20 @@ def find_switch(connection: Connection, switch: str, at: int | None = None) -> S
     if row is None:
         raise NotFound(f"there is no switch {switch[:60]!r}")
     return _switch(row)
+
+
+def recent_holds(connection: Connection, source: str, most: int) -> list[int]:
+    """Return for how many milliseconds the latest completed planned switches from a cluster held producers."""
+    t = switches.c
+    held = t.report["producers_held_ms"].as_float()
+    query = (
+        sa.select(held)
+        .where(as_of(switches, None), t.source == source, t.mode == PLANNED, t.state == str(Phase.COMPLETED))
+        .where(held.is_not(None))
+        .order_by(t.started.desc())
+        .limit(most)
+    )
+    return [round(each) for each in connection.scalars(query)]
 
 
 def list_phases(connection: Connection, ids: list[str], at: int | None = None) -> Mapping[str, list[PhaseTimes]]:

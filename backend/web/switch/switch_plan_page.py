@@ -28,7 +28,7 @@ from backend.domain.switch.cluster_switch import EMERGENCY, TO_TARGET
 from backend.domain.switch.switch_facts import SwitchRequest
 from backend.domain.switch.switch_plan import Plan
 from backend.queries.switch.switch_clients import presence_ms
-from backend.queries.switch.switches import find_switch
+from backend.queries.switch.switches import find_switch, recent_holds
 from backend.switching import planning
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import ONCE
@@ -37,13 +37,15 @@ from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch.switch_decision import MOST_HOLDS, Decision
 from backend.web.switch.switch_plan_view import PlanView, differences
+from backend.web.switch.switch_readiness import Readiness
+from backend.web.switch.switch_remedies import ADDRESS, Remedies
 from backend.web.switch.switch_request_form import NAMES, choices, request_of
 from backend.web.switch.switches_page import SWITCHES
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-ADDRESS = "/switches/plan"
 _MOST_LINES = 300
 """Limit of the plan's lines that the form keeps in order to show what changed."""
 
@@ -131,6 +133,7 @@ def _page(
 ) -> Response:
     with services.reading() as connection:
         options = choices(connection, given)
+        holds_ms = [] if plan is None else recent_holds(connection, plan.request.source, MOST_HOLDS)
     errors: dict[str, list[str]] = {}
     for each in () if refused is None else refused.errors:
         errors.setdefault(each.pointer.lstrip("/"), []).append(each.detail)
@@ -147,6 +150,10 @@ def _page(
     }
     if plan is not None:
         context |= _of_the_plan(PlanView(plan), seen)
+        readiness = Readiness(plan, given)
+        context["readiness"] = readiness
+        context["decision"] = Decision(readiness, holds_ms, services.config.switch_hold_seconds)
+        context["again"] = Remedies(plan, given).plan_again("Recalculate plan")
     status = 200 if refused is None else STATUS[refused.kind]
     return templates.page("switch_plan.html", {**frame(request, caller), **context}, status)
 

@@ -1,59 +1,20 @@
-"""View of a switch plan: readiness checks, clients that move, lags, and the expected hold time."""
+"""View of a switch plan: clients that move, lags, and the expected hold time by phase."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from backend.domain.base.known import total
 from backend.domain.switch.cluster_switch import ALL_LEAVES, Phase
-from backend.domain.switch.switch_checks import TENANT_MOVING, Finding
 from backend.domain.switch.switch_plan import GroupItem, Item, Plan
+from backend.web.switch.switch_readiness import finding_text
 from backend.web.switch.switch_words import LABELS, place_of, scope
 from backend.web.words.figures import counted, span
 
-GOOD, WARN, BAD = "good", "warn", "bad"
-_GLYPHS = {GOOD: "running", WARN: "degraded", BAD: "blocked"}
-GATES: Mapping[str, frozenset[str]] = {
-    "Environments found": frozenset({"same-cluster", "nothing-to-move"}),
-    "No other switch in progress": frozenset({TENANT_MOVING}),
-    "Target is reachable": frozenset({"target-offline", "target-silent"}),
-    "Target is in the tree": frozenset({"target-not-in-tree"}),
-    "Source can be drained": frozenset({"source-offline", "source-silent", "source-not-in-tree"}),
-    "Streams exist on the target": frozenset({"stream-not-there", "fewer-partitions", "stream-orphaned"}),
-    "Credentials and ACLs applied": frozenset({"access-not-there"}),
-    "Distributors on the route run": frozenset(
-        {"edge-paused", "edge-blocked", "edge-not-running", "edge-of-other-origin"}
-    ),
-    "Groups inactive on the target": frozenset({"group-active-on-target"}),
-    "Clients report to discovery": frozenset({"client-silent", "client-never-reported"}),
-    "Offsets are translated": frozenset({"group-not-followed", "margin-mode"}),
-}
-"""Gate -> slugs of its findings (`switch_checks.py`). Findings without a gate are listed below the gates."""
-_FOUND_SHOWN = 6
 _SHOWN = 100
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A readiness check of a switch. `lines`: why it fails, or what was observed."""
-
-    name: str
-    tone: str
-    lines: tuple[str, ...]
-    more: int = 0
-    """Number of findings that are not listed."""
-
-    @property
-    def glyph(self) -> str:
-        return _GLYPHS[self.tone]
-
-    @property
-    def spoken(self) -> str:
-        """Return the result as text for screen readers."""
-        return {GOOD: "ready", WARN: "warning", BAD: "not ready"}[self.tone]
 
 
 @dataclass(frozen=True)
@@ -115,16 +76,6 @@ class PlanView:
         return span(self.plan.expected_ms)
 
     @property
-    def verdict(self) -> str:
-        """Return the plan in one sentence."""
-        if self.is_blocked:
-            number = len(self.plan.blockers)
-            return f"{counted(number, 'blocker')} {'prevents' if number == 1 else 'prevent'} this switch."
-        if self.is_emergency:
-            return "Clients move at once; the switch waits for nothing."
-        return f"Producers would hold for about {self.duration}."
-
-    @property
     def missing(self) -> str:
         """Return in a sentence which records may be missing on the target of an emergency switch."""
         switch_request, late = self.plan.request, self.plan.late_records
@@ -144,58 +95,6 @@ class PlanView:
         )
 
     @cached_property
-    def gates(self) -> list[Gate]:
-        return [self._gate(name, slugs) for name, slugs in GATES.items()]
-
-    def _gate(self, name: str, slugs: frozenset[str]) -> Gate:
-        against = [each for each in self.plan.blockers if each.slug in slugs]
-        found = [*against, *(each for each in self.plan.warnings if each.slug in slugs)]
-        if not found:
-            lines = self._seen(name)
-            quiet = name == "Clients report to discovery" and not self.plan.clients
-            return Gate(name, WARN if quiet else GOOD, (lines,))
-        shown = tuple(_line(each) for each in found[:_FOUND_SHOWN])
-        return Gate(name, BAD if against else WARN, shown, len(found) - len(shown))
-
-    def _seen(self, name: str) -> str:
-        """Return what was observed at a gate without findings."""
-        plan, target = self.plan, self.plan.request.target
-        streams, clients = len({_stream(item) for item in plan.items}), len(plan.clients)
-        groups = len({each.technical_group for item in plan.items for each in item.groups})
-        match name:
-            case "Environments found":
-                return f"On {plan.request.source}: {self.scope}."
-            case "No other switch in progress":
-                return "No other switch is moving these tenants."
-            case "Target is reachable":
-                return f"{target} is online."
-            case "Target is in the tree":
-                return f"Records are copied to {target}."
-            case "Source can be drained":
-                return f"{plan.request.source} is online."
-            case "Streams exist on the target":
-                return f"{counted(streams, 'stream')} with all partitions." if streams else "There are no streams."
-            case "Credentials and ACLs applied":
-                return f"Every application has its credentials and ACLs on {target}."
-            case "Distributors on the route run":
-                return f"None is paused or blocked between {plan.request.source} and {target}."
-            case "Groups inactive on the target":
-                return f"Offsets can be set on {target}."
-            case "Clients report to discovery":
-                if not clients:
-                    return "No reports in the last day; clients that do not use discovery stay where they are."
-                return f"{counted(clients, 'client')}, none of them silent."
-            case _:
-                return f"{counted(groups, 'group')} with commits." if groups else "No group has committed there."
-
-    @property
-    def others(self) -> list[Gate]:
-        """Return the findings that belong to no gate, in the same shape."""
-        at_gates = frozenset().union(*GATES.values())
-        found = [(BAD, each) for each in self.plan.blockers] + [(WARN, each) for each in self.plan.warnings]
-        return [Gate(each.subject, tone, (each.detail,)) for tone, each in found if each.slug not in at_gates]
-
-    @cached_property
     def places(self) -> list[tuple[str, int]]:
         """Return (environment, number of its known clients) of everything that moves."""
         clients = Counter(client.place for client in self.plan.clients)
@@ -211,7 +110,7 @@ class PlanView:
         """Return the streams, unknown lags first, then the largest."""
         by_name: dict[str, list[Item]] = {}
         for item in self.plan.items:
-            by_name.setdefault(_stream(item), []).append(item)
+            by_name.setdefault(item.stream_name, []).append(item)
         rows = [
             StreamLag(
                 name,
@@ -284,7 +183,7 @@ class PlanView:
             *(f"moves {place_of(moving)}" for moving in plan.moves),
             *(f"{each.cluster} level {each.level} copies to {each.target}" for each in plan.retargets),
             *(f"{each.cluster} level {each.level} keeps its target" for each in plan.kept),
-            *(f"blocker: {_line(each)}" for each in plan.blockers),
+            *(f"blocker: {finding_text(each)}" for each in plan.blockers),
         ]
 
 
@@ -292,11 +191,3 @@ def differences(seen: Sequence[str], now: Sequence[str]) -> tuple[list[str], lis
     """Return (lines removed, lines added) between two plans."""
     before, after = set(seen), set(now)
     return [line for line in seen if line not in after], [line for line in now if line not in before]
-
-
-def _line(found: Finding) -> str:
-    return f"{found.subject}: {found.detail}"
-
-
-def _stream(item: Item) -> str:
-    return f"{item.tenant}/{item.instance}/{item.environment}/{item.stream}"

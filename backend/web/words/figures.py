@@ -111,6 +111,15 @@ def span(ms: float) -> str:
     return f"{count} {large} {rest // part} {small}" if rest // part else f"{count} {large}"
 
 
+def span_range(shortest_ms: float, longest_ms: float) -> str:
+    """Format a range of durations: `4.2 s`, `1.4 to 4.2 s`, `812 ms to 1.4 s`."""
+    shortest, longest = span(shortest_ms), span(longest_ms)
+    if shortest == longest:
+        return longest
+    number, _, unit = shortest.partition(" ")
+    return f"{number if unit == longest.partition(' ')[2] else shortest} to {longest}"
+
+
 def id_ranges(ids: Iterable[int]) -> str:
     """Format ids as ranges, `1-3, 7`, which forms accept, too."""
     runs: list[list[int]] = []

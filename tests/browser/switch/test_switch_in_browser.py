@@ -26,9 +26,10 @@ def test_plan_type_start_watch_and_abort(
         page.get_by_label("To", exact=True).select_option("c2")
         page.get_by_label("Scope").fill("acme/retail")
         page.get_by_role("button", name="Create plan").click()
-        expect(page.locator("#sum")).to_contain_text("Producers would hold for about")
+        expect(page.locator("#sum")).to_have_text("Ready: nothing stands against this switch")
         expect(page.locator("[data-gate][data-tone='bad']")).to_have_count(0)
         expect(page.locator("#clients li")).to_have_text(["checkout-1"])
+        stays_in_sight(page)
         word = page.get_by_label("Type c1 to start")
         word.fill("c2")
         page.get_by_role("button", name="Start switch").click()
@@ -75,6 +76,17 @@ def test_plan_type_start_watch_and_abort(
     expect(page.locator("#cockpit[hx-get]")).to_have_count(0)
     assert acme.rest.ok("GET", f"/switches/{switch}")["state"] == "aborted"
     assert len(acme.rest.ok("GET", "/switches")["items"]) == 1
+
+
+def stays_in_sight(page: Page) -> None:
+    """Check that the decision is seen from the plan's end, and that it does not cover what has the focus."""
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    expect(page.get_by_role("button", name="Start switch")).to_be_in_viewport(ratio=1)
+    way_out = page.get_by_role("link", name="Wait for all leaves")
+    way_out.focus()
+    bar, link = page.locator("#decision").bounding_box(), way_out.bounding_box()
+    assert bar is not None and link is not None
+    assert link["y"] >= bar["y"] + bar["height"], (bar, link)
 
 
 @pytest.mark.nightly  # the first test watches the same page to its end

@@ -19,6 +19,7 @@ from tests.support.api.observed_groups import AT, observed, partition
 from tests.support.api.rest import rest_settings
 from tests.support.console.visitors import record
 from tests.support.database.postgres import Database
+from workers import cluster_watch
 from workers.offsets import group_observer
 from workers.offsets.group_names import GroupNames, read_names
 from workers.offsets.group_observer import ClusterGroupsWatch, GroupObserver
@@ -106,8 +107,8 @@ def test_a_cluster_rests_twenty_times_as_long_as_its_observation_took_of_a_proce
         clock.used += 2.0
 
     times = SimpleNamespace(monotonic=lambda: clock.now, thread_time=lambda: clock.used)
-    monkeypatch.setattr(group_observer, "OneThread", AtOnce)
-    monkeypatch.setattr(group_observer, "time", times)
+    monkeypatch.setattr(cluster_watch, "OneThread", AtOnce)
+    monkeypatch.setattr(cluster_watch, "time", times)
     monkeypatch.setattr(ClusterGroupsWatch, "observe", observe)
     watch = ClusterGroupsWatch(row, database.engine, rest_settings(database.url))
     for clock.now in (1_000.0, 1_020.0, 1_039.0, 1_041.0, 1_080.0, 1_082.0):

@@ -14,8 +14,9 @@ from httpx2 import Response
 from backend.domain.switch.switch_checks import TENANT_MOVING
 from backend.domain.switch.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
-from backend.web.switch.switch_plan_view import GATES
-from backend.web.words.figures import span
+from backend.web.switch.switch_readiness import GATES
+from backend.web.switch.switch_remedies import MAKERS
+from backend.web.words.figures import span, span_range
 from tests.nightly import some_now
 from tests.support.api.commands_parsed import parsed
 from tests.support.console.consoles import Console
@@ -53,9 +54,15 @@ def gates(page: Response) -> dict[str, str]:
     return dict(re.findall(r'data-gate="([^"]*)" data-tone="([^"]*)"', page.text))
 
 
+def figure(page: Response, label: str) -> str:
+    """Return a figure of the decision, with where it comes from."""
+    found = page.text.partition(f"<dt>{label}</dt><dd>")[2].partition("</dd>")[0]
+    return html.unescape(" ".join(re.sub("<[^>]*>", " ", found).split()))
+
+
 def form_of(page: Response) -> dict[str, str]:
     """Return the hidden fields of the form that starts a switch."""
-    assert page.text.index('id="start"') < page.text.index('id="gates"'), "the start stands above the details"
+    assert page.text.index('id="start"') < page.text.index('id="readiness"'), "the start stands above the details"
     form = page.text.partition('id="start"')[2].partition("</form>")[0]
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
     assert found, said(page)
@@ -79,8 +86,11 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
 ) -> None:
     client(database, "checkout-1")
     page = operator.get(FROM_C1)
-    assert "c1 → to c2 2 environments of 2 tenants Producers would hold for about" in said(page)
-    assert set(gates(page)) == set(GATES)
+    assert "c1 → to c2 2 environments of 2 tenants It can be aborted until clients move." in said(page)
+    findings = page.text.partition('id="findings"')[2].partition("</ul>")[0]
+    warnings = findings.count('<p class="why">')
+    assert f"Ready: nothing stands against this switch {warnings} warnings" in said(page)
+    assert set(gates(page)) >= set(GATES)
     assert "bad" not in gates(page).values()
     assert gates(page)["Clients report to discovery"] == "good"
     assert rows(page, "data-place") == {
@@ -136,8 +146,17 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
     with clusters_say(monkeypatch, groups={"c2": (busy_group(),)}):
         page = operator.get(FROM_C1)
     assert gates(page)["Groups inactive on the target"] == "bad"
-    assert "acme-retail-prod-billing: it has members on c2 (b-1)" in said(page)
+    assert "1 blocker: acme-retail-prod-billing: it has members on c2 (b-1)" in said(page)
     assert 'id="start"' not in page.text and "The switch cannot be started." in said(page)
+    assert [*gates(page).values()] == sorted(gates(page).values(), key=("bad", "warn", "good").index)
+    findings, _, passed = page.text.partition('id="passed"')
+    assert (
+        '<a class="out" href="/groups/-of?cluster=c2&amp;group=acme-retail-prod-billing">Open group</a>'
+        in findings
+    )
+    assert 'data-tone="good"' not in findings.partition('id="findings"')[2]
+    assert f"{passed.count('data-gate=')} checks passed" in said(page)
+    assert f'href="{html.escape(FROM_C1)}">Recalculate plan</a>' in page.text
 
 
 @some_now(
@@ -177,6 +196,47 @@ def test_every_finding_of_a_plan_has_its_gate_or_is_told_below() -> None:
     slugs = set(re.findall(r'slug="([a-z-]+)"', source)) | set(re.findall(r'"((?:source|target)-silent)"', source))
     below = {"source-is-primary", "order-on-target-only"}
     assert frozenset().union(*GATES.values()) == (slugs | {TENANT_MOVING}) - below
+    assert MAKERS.keys() == (slugs | {TENANT_MOVING}) - {"source-is-primary"}, "each has a way out"
+
+
+def test_the_expected_pause_covers_the_estimate_and_how_long_earlier_switches_held(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    first = figure(operator.get(FROM_C1), "Expected pause")
+    assert re.fullmatch(r"1\.. to 1\.. s estimate by phase; aborted after 1 min", first)
+    commands(database, start("s0", source="c2", target="c1"), *COMPLETED[1:], switch="s0")
+    assert figure(operator.get(FROM_C1), "Expected pause") == first, "another cluster's pauses say nothing"
+    commands(database, *COMPLETED)
+    estimate = first.partition(" estimate")[0]
+    longest = estimate.partition(" to ")[2]
+    shown = figure(operator.get(FROM_C1), "Expected pause")
+    assert shown == f"812 ms to {longest} estimate {estimate}; 1 earlier run: 812 ms; aborted after 1 min"
+
+
+def test_what_groups_re_read_is_nothing_but_in_an_emergency(operator: Visitor) -> None:
+    assert figure(operator.get(FROM_C1), "Maximum re-read records") == "0 offsets are set exactly"
+    emergency = figure(operator.get(f"{FROM_C1}&mode=emergency"), "Maximum re-read records")
+    assert emergency == "0 no group has committed"
+
+
+@some_now(
+    "query, label",
+    [
+        ("from=c1&to=c2", "Wait for all leaves"),
+        ("from=c3&to=c1", "Open active clusters"),
+        ("from=c1&to=c1", "Choose another target"),
+    ],
+    now=(0, 1),
+)
+def test_a_way_out_of_a_finding_leads_to_a_page(operator: Visitor, query: str, label: str) -> None:
+    page = operator.get(f"{PLAN}?{query}")
+    (address,) = re.findall(rf'<a class="out" href="([^"]*)">{label}</a>', page.text)
+    path, _, anchor = html.unescape(address).partition("#")
+    there = operator.get(path) if path else page
+    assert there.status_code == 200
+    assert not anchor or f'id="{anchor}"' in there.text
+    if "plan?" in path:
+        assert label not in said(there), "it is resolved there"
 
 
 def test_the_word_that_is_typed_starts_it(acme: Console, operator: Visitor) -> None:
@@ -299,3 +359,11 @@ def test_one_that_was_aborted_can_be_planned_again(acme: Console, database: Data
 )
 def test_spans(ms: int, text: str) -> None:
     assert span(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [((1_400, 4_200), "1.4 to 4.2 s"), ((812, 1_400), "812 ms to 1.4 s"), ((1_401, 1_402), "1.4 s")],
+)
+def test_ranges_of_spans(ms: tuple[int, int], text: str) -> None:
+    assert span_range(*ms) == text
