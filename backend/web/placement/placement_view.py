@@ -12,7 +12,7 @@ from backend.domain.placement.placement_proposals import Proposal
 from backend.domain.placement.placement_runs import RUNNING, PlacementState
 from backend.queries.placement.placements import PlacementRow
 from backend.web.placement.placement_run_view import PlacementRunView
-from backend.web.words.figures import clock, counted, day, id_ranges, span
+from backend.web.words.figures import counted, id_ranges, span
 
 PLACEMENTS = ("Placements", "/placements")
 """Link to the list of placements, as a trail shows it."""
@@ -73,10 +73,6 @@ class PlacementView:
     def is_computed(self) -> bool:
         """Return True while a worker computes the plan."""
         return self.row.state is PlacementState.REQUESTED
-
-    @property
-    def requested_text(self) -> str:
-        return f"{day(self.requested_at)}, {clock(self.requested_at)} UTC"
 
     @property
     def proposed(self) -> str | None:

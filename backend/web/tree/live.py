@@ -63,6 +63,11 @@ class LiveTree:
         self._seen = _Seen()
         self._lost_at: datetime | None = None
 
+    @property
+    def state(self) -> TreeState | None:
+        """Return the state whose blocks were drawn last; None before the first."""
+        return self._seen.state
+
     async def watch(self) -> AsyncGenerator[Blocks]:
         """Yield the blocks that differ from what this watcher has seen, all at first; {} now and then.
 

@@ -19,14 +19,17 @@ from backend.web.frame.compression import CompressedStreamRoute
 from backend.web.frame.pages import Offer, entering, may_still, offer, reasons
 from backend.web.frame.requested_position import At, NoSuchPosition, no_such_position, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.tables.table_query import TableParameters, TableQuery
+from backend.web.tree.distributor_table import PATH, distributor_table
 from backend.web.tree.live import Blocks, LiveTree
 from backend.web.tree.tree_view import Picture, TreeState, read
-from backend.web.words.figures import clock
 
 router = APIRouter(include_in_schema=False, route_class=CompressedStreamRoute)
 
 TEMPLATE = "tree.html"
-BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
+DISTRIBUTORS = "distributors"
+BLOCKS = ("summary", "notices", "diagram", DISTRIBUTORS, "timeline")
+_USUAL = TableQuery(PATH)
 # After a dropped connection the page reconnects, and its session is checked again.
 RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
@@ -34,7 +37,9 @@ STREAM_SECONDS = 600.0
 
 @router.get("/")
 @router.get("/tree")
-def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def tree_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show the page, now or at an earlier position. Callers who may not read the estate are redirected."""
     if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
         return RedirectResponse("/tenants" if may_somewhere(viewer, Action.READ_TENANT) else "/account", 303)
@@ -52,7 +57,7 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
     offers.append(Offer("Losses and dead letters", "/losses", None))
     offered = {"offers": offers, "reasons": reasons(offers)}
     about = {"lost_at": None, "past": past, **offered}
-    context = {**_context(state, live=position is None), **frame(request, viewer), **about}
+    context = {**_context(state, query, live=position is None), **frame(request, viewer), **about}
     return templates.page(TEMPLATE, context)
 
 
@@ -74,7 +79,7 @@ def _watching(viewer: Viewer) -> None:
 
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
 async def tree_live(
-    request: Request, live: Annotated[LiveTree, Depends(_live_tree)]
+    request: Request, live: Annotated[LiveTree, Depends(_live_tree)], query: TableParameters
 ) -> AsyncIterator[ServerSentEvent]:
     """Send server-sent events named after the page's blocks, whenever one changes; `beat` in between.
 
@@ -86,7 +91,8 @@ async def tree_live(
         async for news in watching:
             if not await run_in_threadpool(may_still, request, Action.READ_ESTATE):
                 break
-            for name, text in news.items():
+            own = await run_in_threadpool(_own_table, live.state, query, news)
+            for name, text in {**news, **own}.items():
                 yield ServerSentEvent(event=name, raw_data=text)
             if not news:
                 yield ServerSentEvent(event="beat", raw_data="1")
@@ -94,14 +100,23 @@ async def tree_live(
                 break
 
 
-def _context(state: TreeState, *, live: bool) -> dict[str, Any]:
-    return {"picture": Picture(state), "state": state, "live": live}
+def _context(state: TreeState, query: TableQuery, *, live: bool) -> dict[str, Any]:
+    picture = Picture(state)
+    table = distributor_table(picture, query, live=live)
+    return {"picture": picture, "state": state, "live": live, "table": table}
 
 
 def _draw(state: TreeState) -> Blocks:
-    context = _context(state, live=True)
+    context = _context(state, _USUAL, live=True)
     return {name: templates.block(TEMPLATE, name, context) for name in BLOCKS}
 
 
+def _own_table(state: TreeState | None, query: TableQuery, news: Blocks) -> Blocks:
+    """Return the block with the table in the watcher's own order, if it is news and not the usual order."""
+    if state is None or not query.given or DISTRIBUTORS not in news:
+        return {}
+    return {DISTRIBUTORS: templates.block(TEMPLATE, DISTRIBUTORS, _context(state, query, live=True))}
+
+
 def _banner(lost_at: datetime | None) -> str:
-    return templates.block(TEMPLATE, "outage", {"lost_at": lost_at and clock(lost_at)})
+    return templates.block(TEMPLATE, "outage", {"lost_at": lost_at})

@@ -1,0 +1,40 @@
+"""The table of distributors on the Tree page.
+
+All watchers of the page get the same blocks, except for this table: who has sorted or filtered it gets it drawn
+for that address, and only when it changes.
+"""
+
+from __future__ import annotations
+
+from backend.web.tables.table import Column, Table
+from backend.web.tables.table_query import TableQuery
+from backend.web.tables.table_view import TableView
+from backend.web.tree.tree_view import Distributor, Picture
+
+PATH = "/tree"
+_NOW_ONLY = ("state", "lag", "time", "rate", "epoch", "holder", "reason")
+
+
+def distributor_table(picture: Picture, query: TableQuery, *, live: bool) -> TableView[Distributor]:
+    """Return the part of the table that an address asks for; of an earlier position without observations."""
+    table = Table[Distributor](
+        "distributor-table",
+        "distributors",
+        (
+            Column("cluster", "Cluster", lambda each: each.row.cluster),
+            Column("level", "Level", lambda each: each.row.level, lambda each: f"L{each.row.level}"),
+            Column("mask", "Mask", lambda each: each.mask),
+            Column("flag", "Flag", lambda each: each.flag),
+            Column("target", "Target", lambda each: each.row.target),
+            Column("settings", "Settings", lambda each: ", ".join(each.settings)),
+            Column("state", "State", lambda each: each.state),
+            Column("lag", "Lag", lambda each: each.lag, number=True),
+            Column("time", f"Within {picture.objective}", lambda each: each.in_time),
+            Column("rate", "Records/s", lambda each: each.rate, number=True),
+            Column("epoch", "Epoch", lambda each: each.epoch, number=True),
+            Column("holder", "Holder", lambda each: each.holder),
+            Column("reason", "Reason", lambda each: each.reason),
+        ),
+    )
+    shown = table if live else table.without(*_NOW_ONLY)
+    return shown.view(list(picture.distributors.values()), query.of(PATH))
