@@ -70,6 +70,28 @@
   page.addEventListener("htmx:sseMessage", mark);
   mark();
 
+  // --- other links and the table's form keep what the drawer shows now, which may have come after them
+
+  page.addEventListener(
+    "click",
+    (event) => {
+      const link = event.target.closest(`${TOGGLES}, #distributors a[href]`);
+      const address = link && new URL(link.getAttribute("href"), location.href);
+      if (address?.pathname !== "/tree") return;
+      if (opened()) address.searchParams.set("open", opened());
+      else address.searchParams.delete("open");
+      link.setAttribute("href", address.pathname + address.search);
+    },
+    true,
+  );
+  page.addEventListener("submit", ({ target }) => {
+    if (!target.matches("[data-table-bar]")) return;
+    for (const each of target.querySelectorAll('input[name="open"]')) each.remove();
+    if (!opened()) return;
+    const kept = Object.assign(document.createElement("input"), { type: "hidden", name: "open", value: opened() });
+    target.append(kept);
+  });
+
   // --- lists that are unfolded stay so when new blocks come
 
   let unfolded = [];

@@ -16,6 +16,7 @@ from backend.queries.access import login as queries_of_login
 from backend.queries.access import users as queries
 from backend.web.access import session_form, token_form
 from backend.web.access.password_form import password_form
+from backend.web.access.user_tables import TOKENS
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import answer_form
 from backend.web.frame import templates
@@ -23,6 +24,7 @@ from backend.web.frame.forms import Fields, Form, session_of
 from backend.web.frame.login_page import login_page
 from backend.web.frame.pages import entering
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.tables.table_query import table_query
 
 router = APIRouter(include_in_schema=False)
 
@@ -107,7 +109,7 @@ def _shown(
     context = {
         "caller": viewer,
         "of_settings": viewer.name == ADMIN_NAME,
-        "tokens": tokens,
+        "tokens": TOKENS.view(tokens, table_query(request).of(PLACE)),
         "sessions": sessions,
         "idle_minutes": services.config.session_idle_minutes,
         "most_hours": queries_of_login.SESSION_LIFE // timedelta(hours=1),

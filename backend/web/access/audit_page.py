@@ -21,7 +21,7 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
-from backend.web.words.figures import clock, day, plain
+from backend.web.words.figures import day, plain
 from backend.web.words.sentences import SENTENCES, TROUBLES, sentence
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -45,8 +45,7 @@ class AuditItem:
     key: str
     position: int | None
     day: str
-    time: str
-    moment: str
+    at: datetime
     actor: str
     sentence: str
     kind: str
@@ -123,8 +122,7 @@ def _item(row: AuditRow, sees: bool, replaced: Mapping[int, Settings], names: Na
         key=key,
         position=None if event is None else event.position,
         day=day(row.time),
-        time=clock(row.time),
-        moment=row.time.isoformat(timespec="milliseconds"),
+        at=row.time,
         actor=row.actor or "unknown",
         sentence=said,
         kind=row.kind,

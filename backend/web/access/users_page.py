@@ -12,6 +12,7 @@ from backend.domain.names.names import is_name
 from backend.queries.access import users as queries
 from backend.web.access import token_form, user_forms
 from backend.web.access.password_form import password_form
+from backend.web.access.user_tables import TOKENS, USERS
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import answer_form
 from backend.web.frame import templates
@@ -20,10 +21,11 @@ from backend.web.frame.login_page import provider_of
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.requested_position import At, Past, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.tables.table_query import TableParameters, TableQuery, table_query
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-MOST_SHOWN = 500
+MOST_READ = 10_000
 USER = "/users/{user}"
 
 
@@ -41,9 +43,11 @@ Managing = Annotated[Caller, Depends(_managing)]
 
 
 @router.get("/users")
-def users_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def users_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show every user, now or at an earlier position."""
-    return _list(request, services, enter(viewer, Action.READ_ESTATE), at)
+    return _list(request, services, enter(viewer, Action.READ_ESTATE), query, at)
 
 
 @router.post("/users")
@@ -123,11 +127,11 @@ def _existing(services: Shared, user: str) -> queries.UserRow:
         return queries.find_user(connection, user)
 
 
-def _list(request: Request, services: Shared, viewer: Caller, at: str | None) -> Response:
+def _list(request: Request, services: Shared, viewer: Caller, query: TableQuery, at: str | None) -> Response:
     with services.reading() as connection:
         position, past = requested_position(connection, viewer, at)
-        found = queries.list_users(connection, position, limit=MOST_SHOWN + 1)
-    context = {"past": past, "users": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN}
+        found = queries.list_users(connection, position, limit=MOST_READ + 1)
+    context = {"past": past, "table": USERS.view(found[:MOST_READ], query), "more": len(found) > MOST_READ}
     return templates.page("users.html", {**_common(request, viewer, past), **context})
 
 
@@ -150,7 +154,9 @@ def _one(
         text = f"There is no user {user[:100]}."
         message = {"title": "No such user", "message": text, "way": ("/users", "Users")}
         return templates.page("message.html", {**frame(request, viewer), **message}, 404)
-    shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens}
+    # A form that was sent shows this page as its answer: links lead to the page.
+    place = table_query(request).of(user_forms.address_of(row.name))
+    shown: dict[str, Any] = {"past": past, "user": row, "tokens": TOKENS.view(tokens, place)}
     provider = provider_of(request)
     shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
     notice = {"done": done, "secret": secret, "place": user_forms.address_of(row.name)}

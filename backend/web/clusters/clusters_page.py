@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
@@ -28,6 +29,8 @@ from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.history.chart import SMALL, Chart
 from backend.web.history.measure_charts import DEFAULT_RANGE, read_charts, read_sparklines, window
+from backend.web.tables.table import Column, Table
+from backend.web.tables.table_query import TableParameters, TableQuery
 from backend.web.tree.tree_view import Distributor
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -52,21 +55,54 @@ class ClusterView:
     unreplicated_records: int | None
     """Upper bound of its unreplicated records, which no other leaf has yet; None if unknown."""
 
+    @property
+    def in_tree(self) -> str:
+        """Return its part in the tree, in words."""
+        return "the primary" if self.is_primary else "a leaf" if self.is_leaf else "no"
+
+
+_NOW_ONLY = ("bytes", "topics", "unreplicated")
+_TABLE = Table[ClusterView](
+    "clusters",
+    "clusters",
+    (
+        Column("name", "Name", lambda each: each.row.name),
+        Column("number", "Number", lambda each: each.row.number, number=True),
+        Column(
+            "state", "State", lambda each: each.row.state, lambda each: f"{each.row.state} {each.row.reason or ''}"
+        ),
+        Column("zone", "Zone", lambda each: each.row.zone),
+        Column("bootstrap", "Bootstrap servers", lambda each: each.row.bootstrap_servers, hidden=True),
+        Column("brokers", "Brokers", lambda each: each.row.brokers, number=True),
+        Column("tree", "In the tree", lambda each: each.in_tree),
+        Column("environments", "Active for environments", lambda each: each.environments, number=True),
+        Column("bytes", "Bytes in, last hour"),
+        Column("topics", "Topics applied", lambda each: each.topics.applied),
+        Column("unreplicated", "Unreplicated records", lambda each: each.unreplicated_records, number=True),
+    ),
+    sort="number",
+    within="cockpit",
+)
+
 
 @router.get(CLUSTERS)
-def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def clusters_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show the list of clusters, now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Add cluster", f"{CLUSTERS}/-new")]
-    context = {**_listed(services, caller, at), "offers": offers, "reasons": reasons(offers)}
+    listed = _with_table(_listed(services, caller, at), query)
+    context = {**listed, "offers": offers, "reasons": reasons(offers)}
     return templates.page("clusters.html", {**frame(request, caller), **context})
 
 
 @router.get(CLUSTERS + "/-live")
-def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Response:
+def clusters_live(request: Request, services: Shared, viewer: Viewer, query: TableParameters) -> Response:
     """Return the list's live part."""
     caller = enter(viewer, Action.READ_ESTATE)
-    context = cached(request, "clusters", lambda: _listed(services, caller, None))
+    listed = cached(request, "clusters", lambda: _listed(services, caller, None))
+    context = _with_table(listed, query.of(CLUSTERS))
     return HTMLResponse(templates.block("clusters.html", "cockpit", context))
 
 
@@ -95,7 +131,13 @@ def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewe
     return HTMLResponse(templates.block("cluster.html", "cockpit", context))
 
 
-def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[str, object]:
+def _with_table(listed: Mapping[str, Any], query: TableQuery) -> dict[str, Any]:
+    """Return what is the same for all viewers, with the part of the table that one asks for."""
+    table = _TABLE if listed["past"] is None else _TABLE.without(*_NOW_ONLY)
+    return {**listed, "table": table.view(listed["clusters"], query)}
+
+
+def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[str, Any]:
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
         active = list_active(connection, position)

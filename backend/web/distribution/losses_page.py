@@ -20,6 +20,7 @@ from backend.changes import edge_losses as changes
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.distribution.edge_losses import DeadLetterRow, LossRow, list_dead_letters, list_losses
+from backend.web.distribution.loss_tables import DEAD_LETTERS_TABLE, LOSSES_TABLE
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
@@ -29,6 +30,7 @@ from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.tables.table_query import TableParameters, TableQuery
 from backend.web.words.figures import counted
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -36,7 +38,6 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 LOSSES = "/losses"
 ABOVE = [("Losses", LOSSES)]
 ACKNOWLEDGE, REPLAY = f"{LOSSES}/-acknowledge", f"{LOSSES}/-replay"
-MOST_SHOWN = 300
 _LEVEL = re.compile(r"[1-9][0-9]?")
 Text = Annotated[str, Query(max_length=2000)]
 
@@ -86,13 +87,15 @@ def _open(rows: list[LossRow]) -> list[Lost]:
 
 
 @router.get(LOSSES)
-def losses_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def losses_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show all losses, newest first, with open ones on top; now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    return templates.page("losses.html", {**frame(request, caller), **_listed(services, caller, at)})
+    return templates.page("losses.html", {**frame(request, caller), **_listed(services, caller, query, at)})
 
 
-def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mapping[str, Any]:
+def _listed(services: ConsoleServices, caller: Caller, query: TableQuery, at: str | None) -> Mapping[str, Any]:
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
         lost, aside = list_losses(connection, position), list_dead_letters(connection, position)
@@ -100,11 +103,9 @@ def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mappin
     return {
         "past": past,
         "open_losses": _open(lost),
-        "losses": lost[::-1][:MOST_SHOWN],
-        "more_losses": max(0, len(lost) - MOST_SHOWN),
-        "waiting": waiting,
-        "aside": [*waiting[::-1], *[row for row in aside[::-1] if row.replayed]][:MOST_SHOWN],
-        "more_aside": max(0, len(aside) - MOST_SHOWN),
+        "losses": LOSSES_TABLE.view(lost[::-1], query),
+        "waiting": len(waiting),
+        "aside": DEAD_LETTERS_TABLE.view([*waiting[::-1], *(row for row in aside[::-1] if row.replayed)], query),
         "may_change": past is None and may(caller, Action.CHANGE_ESTATE),
     }
 

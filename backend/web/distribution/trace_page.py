@@ -25,7 +25,7 @@ from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.past_observation import milliseconds_of, requested_observation
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.words.figures import NOTHING, moment
+from backend.web.words.figures import NOTHING
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -70,10 +70,6 @@ class TraceView:
         return said[self.found.origin.present]
 
     @property
-    def produced_at(self) -> str:
-        return moment(self.found.origin.timestamp_ms, exact=True)
-
-    @property
     def copies(self) -> list[TracedCopy]:
         """Return the copies that had arrived by then, as far as known."""
         return [each for each in self.found.copies if not self._is_later(each)]
@@ -103,9 +99,6 @@ class TraceView:
 
     def hops(self, copy: TracedCopy) -> int:
         return hops(copy.flags)
-
-    def arrived_at(self, copy: TracedCopy) -> str:
-        return moment(copy.arrived_at_ms, exact=True)
 
     def took(self, copy: TracedCopy) -> str:
         """Return the time from the record's production to its arrival on the cluster."""

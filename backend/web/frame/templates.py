@@ -16,6 +16,7 @@ from backend.web.frame.rest_links import with_links
 from backend.web.frame.static import address
 from backend.web.frame.travel import Travel
 from backend.web.words import figures
+from backend.web.words.instants import when
 from backend.web.words.long_names import wrapping
 
 _AFTER_TITLE = " · Treeline"
@@ -45,6 +46,7 @@ _environment.filters.update(
     clock=figures.clock,
     instant=figures.instant,
     moment=figures.moment,
+    when=when,
     quoted=_quoted,
     with_links=with_links,
 )

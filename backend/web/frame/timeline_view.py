@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -27,7 +28,7 @@ class TimelineItem:
     position: int
     time: str
     day: str
-    moment: str
+    at: datetime
     stream: str
     name: str
     actor: str
@@ -53,7 +54,7 @@ def in_line(event: StoredEvent, before: Settings | None, names: Names) -> Timeli
         position=event.position,
         time=clock(event.time),
         day=day(event.time),
-        moment=event.time.isoformat(timespec="milliseconds"),
+        at=event.time,
         stream=event.stream,
         name=event.name,
         actor=event.metadata.actor,

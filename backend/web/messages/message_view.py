@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from backend.messages.facts import MessageFacts
-from backend.web.words.figures import counted, moment
+from backend.web.words.figures import counted
 
 _LINE_CHARACTERS = 300
 _SHOWN_CHARACTERS = 16_000
@@ -47,7 +47,7 @@ class MessageView:
 
     partition: int
     offset: int
-    timestamp: str
+    timestamp_ms: int
     key: FieldView
     value: FieldView
     headers: tuple[HeaderView, ...]
@@ -71,7 +71,7 @@ def message_view(facts: MessageFacts, document: Mapping[str, Any]) -> MessageVie
     return MessageView(
         partition=partition,
         offset=offset,
-        timestamp=moment(document["timestamp_ms"], exact=True),
+        timestamp_ms=document["timestamp_ms"],
         key=_field(document["key"], document["key_format"], document.get("key_schema_id")),
         value=_field(document["value"], document["value_format"], document["schema_id"]),
         headers=tuple(_header(facts, document, *each) for each in headers[:_MOST_HEADERS]),

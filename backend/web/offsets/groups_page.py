@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
@@ -33,6 +33,8 @@ from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.history.measure_charts import charts_address
 from backend.web.history.recent_sparklines import RecentSparklines
 from backend.web.offsets.group_words import LABELS, severity
+from backend.web.tables.table import Column, Table
+from backend.web.tables.table_query import TableParameters, TableQuery
 from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import plain, span
 
@@ -51,6 +53,23 @@ COLUMNS = (
 _EXPORTED_AT_ONCE = 200
 _STALE_SECONDS = 120
 _TRENDS = RecentSparklines(LAG)
+_TABLE = Table[GroupSummary](
+    "groups",
+    "groups",
+    (
+        Column(BY_NAME, "Group", lambda each: each.technical_group, turns=False),
+        Column("cluster", "Cluster"),
+        Column("state", "State"),
+        Column("members", "Members", number=True),
+        Column(BY_LAG, "Lag (records)", lambda each: each.lag_records, number=True, turns=False),
+        Column("trend", "Last hour"),
+        Column("rate", "Reads", number=True),
+        Column("time", "Time lag", number=True),
+        Column("diagnosis", "Diagnosis"),
+    ),
+    sort=f"-{BY_LAG}",
+    within="cockpit",
+)
 Text = Annotated[str, Query(max_length=1200)]
 
 
@@ -85,7 +104,7 @@ class Asked:
         """Return the filter as a query string."""
         order = "" if self.order == BY_LAG else self.order
         given = {"text": self.text, "cluster": self.cluster, "stream": self.stream, "diagnosis": self.diagnosis}
-        return urlencode({key: value for key, value in {**given, "order": order, **more}.items() if value})
+        return urlencode({key: value for key, value in {**given, "sort": order, **more}.items() if value})
 
     @property
     def filters(self) -> bool:
@@ -94,15 +113,20 @@ class Asked:
 
 
 def asked(
-    text: Text = "", cluster: Text = "", stream: Text = "", diagnosis: Text = "", order: Text = BY_LAG
+    text: Text = "",
+    cluster: Text = "",
+    stream: Text = "",
+    diagnosis: Text = "",
+    order: Text = "",
+    sort: Text = "",
 ) -> Asked:
-    """Read the filter; unknown orders and diagnoses count as none."""
+    """Read the filter; unknown orders and diagnoses count as none. `order` is the former name of `sort`."""
     return Asked(
         text=plain(text),
         cluster=plain(cluster),
         stream=plain(stream),
         diagnosis=diagnosis if diagnosis in CODES else "",
-        order=BY_NAME if order == BY_NAME else BY_LAG,
+        order=BY_NAME if BY_NAME in (sort, order) else BY_LAG,
     )
 
 
@@ -111,7 +135,9 @@ def group_address(cluster: str, technical_group: str) -> str:
     return f"{GROUPS}/-of?{urlencode({'cluster': cluster, 'group': technical_group})}"
 
 
-def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key | None) -> Mapping[str, Any]:
+def _listed(
+    services: ConsoleServices, caller: Caller, wish: Asked, query: TableQuery, after: Key | None
+) -> Mapping[str, Any]:
     with services.reading() as connection:
         holding = held_environments(connection)
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
@@ -124,7 +150,7 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         cluster, group = shown[-1].key
         further = wish.query(after_cluster=cluster, after_group=group)
     return {
-        "groups": shown,
+        "table": _TABLE.listed(shown, query.of(GROUPS).with_old_name("order", "sort")),
         "asked": wish,
         "clusters": clusters,
         "labels": LABELS,
@@ -175,34 +201,25 @@ def groups_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    order: Text = BY_LAG,
+    query: TableParameters,
+    wish: Annotated[Asked, Depends(asked)],
     after_cluster: Text = "",
     after_group: Text = "",
 ) -> Response:
     """Show a page of the list."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     after = (after_cluster, after_group) if after_group else None
-    context = _listed(services, caller, asked(text, cluster, stream, diagnosis, order), after)
+    context = _listed(services, caller, wish, query, after)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 @router.get(GROUPS + "/-live")
 def groups_live(
-    services: Shared,
-    viewer: Viewer,
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    order: Text = BY_LAG,
+    services: Shared, viewer: Viewer, query: TableParameters, wish: Annotated[Asked, Depends(asked)]
 ) -> Response:
     """Return the part of the page that is refreshed."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, asked(text, cluster, stream, diagnosis, order), None)
+    context = _listed(services, caller, wish, query, None)
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
 
 

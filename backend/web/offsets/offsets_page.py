@@ -38,7 +38,7 @@ from backend.web.frame.past_observation import PastObservation, past_observation
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.words.csv_lines import cell, csv_lines
-from backend.web.words.figures import clock, moment, plain
+from backend.web.words.figures import moment, plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -173,7 +173,7 @@ def _translation_notice(caller: Caller, row: TranslationRow | None) -> Mapping[s
     if row is None or not row.waits:
         return None
     document = row.document(whole=may(caller, Action.READ_ESTATE))
-    return {**document, "since": None if row.since is None else clock(row.since)} if document["text"] else None
+    return {**document, "since": row.since} if document["text"] else None
 
 
 def _rows(connection: Connection, wanted: Wanted, then: PastObservation | None) -> Sequence[CommitRow]:

@@ -13,7 +13,7 @@ from backend.domain.placement.placement_runs import RUNNING, PlacementState
 from backend.queries.base.names_of_events import PlacementNamed
 from backend.queries.placement.placements import PlacementRow
 from backend.web.placement.placement_run_view import PlacementRunView
-from backend.web.words.figures import clock, counted, day, id_ranges, span
+from backend.web.words.figures import counted, id_ranges, span
 from backend.web.words.names import placement_name, placement_number
 
 PLACEMENTS = ("Placements", "/placements")
@@ -86,10 +86,6 @@ class PlacementView:
     def is_computed(self) -> bool:
         """Return True while a worker computes the plan."""
         return self.row.state is PlacementState.REQUESTED
-
-    @property
-    def requested_text(self) -> str:
-        return f"{day(self.requested_at)}, {clock(self.requested_at)} UTC"
 
     @property
     def proposed(self) -> str | None:

@@ -21,35 +21,71 @@ from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.placement.placement_view import PlacementView
 from backend.web.replication.replication_view import ReplicationView
+from backend.web.tables.table import Column, Table
+from backend.web.tables.table_query import TableParameters
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-MOST_SHOWN = 200
+MOST_READ = 500
+_PLACEMENTS = Table[PlacementView](
+    "placements",
+    "plans",
+    (
+        Column("id", "Placement", lambda each: each.short_name, lambda each: f"{each.short_name} {each.row.id}"),
+        Column("cluster", "Cluster", lambda each: each.row.cluster),
+        Column("state", "State", lambda each: each.label),
+        Column("requested", "Requested", lambda each: each.requested_at, time=True),
+        Column("moves", "Replica moves", lambda each: each.figure("moves"), number=True),
+        Column("minimum", "Minimum moves", lambda each: each.figure("lower_bound"), number=True),
+        Column("result", "Result", lambda each: each.result),
+    ),
+    sort="-requested",
+    within="placements-part",
+)
+_CLUSTERS = Table[ReplicationView](
+    "clusters",
+    "clusters",
+    (
+        Column("name", "Cluster", lambda each: each.row.name),
+        Column("state", "Replication", lambda each: each.state),
+        Column(
+            "alert",
+            "Most urgent alert",
+            lambda each: each.reason or (each.alerts[0].title if each.alerts else None),
+        ),
+        Column("observed", "Observed", lambda each: each.found.age_seconds, lambda each: each.age_text),
+    ),
+    prefix="clusters",
+    sort="name",
+    within="clusters-part",
+)
 
 
 @router.get("/placements")
-def placements_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def placements_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
-        found = list_placements(connection, position, most=MOST_SHOWN + 1)
-        shown = found[:MOST_SHOWN]
+        found = list_placements(connection, position, most=MOST_READ + 1)
+        shown = found[:MOST_READ]
         times = events.times_of(connection, [row.requested_at_position for row in shown])
         named = name_placements(connection, [row.id for row in shown])
         clusters = list_clusters(connection, position)
-        health = _health(connection, clusters) if position is None else ()
+        health = _health(connection, clusters) if position is None else []
     now = datetime.now(UTC) if position is None else None
+    views = [
+        PlacementView(row=row, requested_at=times[row.requested_at_position], now=now, named=named.get(row.id))
+        for row in shown
+    ]
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create plan", "/placements/-new")]
     context = {
-        "placements": [
-            PlacementView(row=row, requested_at=times[row.requested_at_position], now=now, named=named.get(row.id))
-            for row in shown
-        ],
-        "more": len(found) > MOST_SHOWN,
+        "table": _PLACEMENTS.view(views, query),
+        "more": len(found) > MOST_READ,
         "has_clusters": bool(clusters),
-        "health": health,
-        "more_clusters": len(clusters) - MOST_SHOWN,
+        "health": None if position is not None else _CLUSTERS.view(health, query),
         "offers": offers,
         "reasons": reasons(offers),
         "past": past,
@@ -59,6 +95,5 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
 
 def _health(connection: Connection, clusters: Sequence[ClusterRow]) -> list[ReplicationView]:
     """Return the clusters' current replication; earlier positions have none."""
-    shown = clusters[:MOST_SHOWN]
-    seen = list_replication(connection, [row.kafka_cluster_id for row in shown])
-    return [ReplicationView(row=row, found=found) for row, found in zip(shown, seen, strict=True)]
+    seen = list_replication(connection, [row.kafka_cluster_id for row in clusters])
+    return [ReplicationView(row=row, found=found) for row, found in zip(clusters, seen, strict=True)]

@@ -16,6 +16,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.formats.schema_model import AVRO, JSON
 from backend.registry.records import Content, Reference, SchemaVersion
 from backend.web.schemas.caller_schemas import Schemas, has_level, level_of
+from backend.web.tables.table import Column, Table
 from backend.web.words.differences import Line, hunks
 
 CONFLICTED = "degraded"
@@ -39,8 +40,25 @@ class SubjectRow:
     own_level: bool
 
 
-def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: int) -> list[SubjectRow]:
-    """Return subjects that the viewer may see, by name: with `find` in the name, at most `limit` after `after`.
+SUBJECTS_TABLE = Table[SubjectRow](
+    "subjects",
+    "subjects",
+    (
+        Column("name", "Subject", lambda each: each.name),
+        Column("stream", "Stream", lambda each: None if each.stream is None else str(each.stream)),
+        Column("type", "Type", lambda each: each.kind),
+        Column("versions", "Versions", lambda each: each.versions, number=True),
+        Column("latest", "Latest", lambda each: each.latest, number=True),
+        Column("id", "Id", lambda each: each.id, number=True),
+        Column("level", "Compatibility", lambda each: each.level),
+    ),
+    sort="name",
+    within="subjects-part",
+)
+
+
+def list_subjects(schemas: Schemas, cluster: str) -> list[SubjectRow]:
+    """Return the subjects that the viewer may see, by name.
 
     Raises NotFound, ClusterSilent.
     """
@@ -48,12 +66,10 @@ def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: 
     found: list[SubjectRow] = []
     with call.registry.mirror.lock.reading():
         catalog = call.catalog
-        for name in sorted(each for each in catalog.subjects if each > after and find in each):
+        for name in sorted(catalog.subjects):
             versions = schemas.versions(catalog, name)
             if versions:
                 found.append(_row(catalog, name, schemas.stream_of(cluster, name), versions))
-            if len(found) == limit:
-                break
     return found
 
 

@@ -21,12 +21,12 @@ from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import Shared, SharedRegistries, Viewer, frame
 from backend.web.schemas.caller_schemas import Schemas, schemas_then
-from backend.web.schemas.schema_view import list_subjects, subject_view, targets_seen
+from backend.web.schemas.schema_view import SUBJECTS_TABLE, SubjectRow, list_subjects, subject_view, targets_seen
+from backend.web.tables.table_query import TableParameters
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 SCHEMAS = ("Schemas", "/schemas")
-MOST_SHOWN = 200
 _SHOWN_THEN = "schemas that had been registered then, of those that clusters hold now"
 _HIGHEST = 2**31 - 1
 Text = Annotated[str, Query(max_length=500)]
@@ -38,9 +38,8 @@ def schemas_page(
     services: Shared,
     registries: SharedRegistries,
     viewer: Viewer,
+    query: TableParameters,
     cluster: Text = "",
-    find: Text = "",
-    after: Text = "",
     at: At = None,
 ) -> Response:
     """Show the subjects of a cluster, of the primary by default."""
@@ -54,15 +53,16 @@ def schemas_page(
         message = {"title": "No schemas yet", "message": text, "way": ("/tenants", "Tenants")}
         return templates.page("message.html", {**around, **message})
     chosen = cluster or schemas.primary
-    subjects, silent = [], ""
+    subjects, silent = list[SubjectRow](), ""
     try:
-        subjects = list_subjects(schemas, chosen, find.strip(), after, MOST_SHOWN + 1)
+        subjects = list_subjects(schemas, chosen)
     except ClusterSilent as error:
         silent = error.detail
     except NotFound:
         if past is None or chosen not in schemas.wanted.leaves:
             raise
         silent = f"{chosen} is no longer in the tree: its earlier schemas are unknown"
+    table = SUBJECTS_TABLE if past is None else SUBJECTS_TABLE.without("level")
     with services.looking() as connection:
         targets = [] if past else list_schema_targets(connection)
     context = {
@@ -70,9 +70,7 @@ def schemas_page(
         "cluster": chosen,
         "primary": schemas.primary,
         "moving": schemas.wanted.move.cluster if schemas.wanted.move else None,
-        "find": find.strip(),
-        "subjects": subjects[:MOST_SHOWN],
-        "following": subjects[MOST_SHOWN - 1].name if len(subjects) > MOST_SHOWN else None,
+        "table": table.view(subjects, query.with_old_name("find", "filter")),
         "silent": silent,
         "targets": targets_seen(targets, schemas),
         "may_register": past is None and may_somewhere(caller, Action.DECLARE_STREAMS),

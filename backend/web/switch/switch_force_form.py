@@ -103,6 +103,6 @@ def _form(
         "once": secrets.token_urlsafe(16),
         "refused": None if refused is None else refused.detail,
         "errors": errors,
-        "seen_at": f"{datetime.now(UTC):%H:%M:%S}",
+        "seen_at": datetime.now(UTC),
     }
     return templates.page("switch_force.html", {**frame(request, caller), **context}, status)

@@ -167,7 +167,7 @@ def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
         "word": plan.request.source.replace(".", r"\."),
         "seen": json.dumps(decides),
         "once": secrets.token_urlsafe(16),
-        "taken_at": f"{datetime.fromisoformat(plan.taken_at):%H:%M:%S}",
+        "taken_at": datetime.fromisoformat(plan.taken_at),
         "same": _same(plan),
     }
 

@@ -28,7 +28,7 @@ from backend.web.switch.switch_words import (
     scope,
     troubles,
 )
-from backend.web.words.figures import clock, counted, day, span
+from backend.web.words.figures import clock, counted, span
 from backend.web.words.names import switch_name, switch_number
 
 _PURPOSE = {
@@ -203,14 +203,14 @@ class SwitchView:
         return moment(self.phases[0].started_at)
 
     @property
-    def began_text(self) -> str:
-        return f"{day(self.began)}, {clock(self.began)} UTC"
+    def hold_ms(self) -> int | None:
+        """Return how long producers have held, in milliseconds; None if they were never told to."""
+        return held_ms(self.row, self.phases, self.live.now if self.live else None)
 
     @property
     def held(self) -> str | None:
-        """Return how long producers have held; None if they were never told to."""
-        ms = held_ms(self.row, self.phases, self.live.now if self.live else None)
-        return None if ms is None else span(ms)
+        """Return the same in words."""
+        return None if self.hold_ms is None else span(self.hold_ms)
 
     @property
     def clock(self) -> HoldClock | None:

@@ -23,24 +23,27 @@ from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.history.chart import SMALL
 from backend.web.history.measure_charts import RANGES, read_charts, window
 from backend.web.switch.active_cluster_view import active_cluster_views
+from backend.web.switch.switch_tables import PLACES_TABLE, SWITCHES_TABLE, place_views
 from backend.web.switch.switch_view import Live, SwitchView
-from backend.web.words.names import switch_name
+from backend.web.tables.table_query import TableParameters
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 SWITCHES = ("Switches", "/switches")
-MOST_SHOWN = 200
+MOST_READ = 500
 
 
 @router.get("/switches")
-def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def switches_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
         # At a past position, also read older switches: one may have been moving then.
-        found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
-        views = _views(connection, services, found[:MOST_SHOWN], position)
+        found = list_switches(connection, position, most=MOST_READ + 1 if position is None else None)
+        views = _views(connection, services, found[:MOST_READ], position)
         active = list_active(connection, position)
         charts = []
         if position is None and found:
@@ -50,11 +53,9 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
     places = active_cluster_views(active, moving)
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
     context = {
-        "switches": views,
-        "more_switches": len(found) > MOST_SHOWN,
-        "places": places[:MOST_SHOWN],
-        "switch_name": lambda switch: switch_name(named.get(switch), switch),
-        "more_places": len(places) > MOST_SHOWN,
+        "table": SWITCHES_TABLE.view(views, query),
+        "more_switches": len(found) > MOST_READ,
+        "places": PLACES_TABLE.view(list(place_views(places, named)), query),
         "per_cluster": sorted(Counter(row.cluster for row in active if row.cluster is not None).items()),
         "figures": charts,
         "offers": offers,

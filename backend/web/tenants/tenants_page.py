@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
@@ -17,18 +18,21 @@ from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import moving_switches
 from backend.queries.tenants import streams, tenants
 from backend.queries.tenants.applications import list_applications, list_grants
+from backend.queries.tenants.stream_lines import stream_lines
 from backend.queries.tree.trees import tree_names
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.switch.active_cluster_view import active_cluster_views
+from backend.web.tables.table_query import TableParameters, TableQuery
 from backend.web.tenants.application_view import application_view
 from backend.web.tenants.stream_view import leftovers, view
+from backend.web.tenants.tenant_tables import APPLICATIONS, MEMBERS, TENANTS, TenantView, streams_table
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-MOST_SHOWN = 200
+_MOST_APPLICATIONS = 1000
 TENANT = "/tenants/{tenant}"
 INSTANCE = TENANT + "/{instance}"
 ENVIRONMENT = INSTANCE + "/{environment}"
@@ -36,11 +40,7 @@ ENVIRONMENT = INSTANCE + "/{environment}"
 
 @router.get("/tenants")
 def tenants_page(
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-    after: Annotated[str, Query(max_length=300)] = "",
-    at: At = None,
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
 ) -> Response:
     """Show the tenants that the viewer may read."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
@@ -49,16 +49,16 @@ def tenants_page(
         position, past = requested_position(connection, caller, at)
         rows = tenants.list_tenants(connection, position)
         names = [row.name for row in rows if known is None or row.name in known]
-        following = [name for name in names if name > after]
         counts = streams.count_streams(connection, at=position)
-    shown = following[:MOST_SHOWN]
-    totals = {name: sum(n for (tenant, *_), n in counts.items() if tenant == name) for name in shown}
-    places = {name: sum(tenant == name for tenant, *_ in counts) for name in shown}
+    totals, places = Counter[str](), Counter[str]()
+    for (tenant, *_), count in counts.items():
+        totals[tenant] += count
+        places[tenant] += 1
+    views = [TenantView(name, places[name], totals[name], caller.tenants.get(name)) for name in names]
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create tenant", "/tenants/-new")]
     context = {
         "past": past,
-        "tenants": [(name, places[name], totals[name], caller.tenants.get(name)) for name in shown],
-        "following": shown[-1] if len(following) > MOST_SHOWN else None,
+        "table": TENANTS.view(views, query),
         "offers": offers,
         "reasons": reasons(offers),
     }
@@ -66,7 +66,9 @@ def tenants_page(
 
 
 @router.get(TENANT)
-def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def tenant_page(
+    tenant: str, request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show one tenant: its instances, their trees and environments, and its members."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
@@ -101,8 +103,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
         "offers": offers,
         "reasons": reasons(offers),
         "may_manage": past is None and offers[0].refused is None,
-        "members": members[:MOST_SHOWN],
-        "more_members": len(members) > MOST_SHOWN,
+        "members": MEMBERS.view(members, query),
         "may_manage_members": past is None and offers[1].refused is None,
     }
     return templates.page("tenant.html", {**frame(request, caller), **context})
@@ -127,42 +128,41 @@ def environment_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
-    after: Annotated[str, Query(max_length=300)] = "",
+    query: TableParameters,
     at: At = None,
 ) -> Response:
     """Show one environment: its offset rules, streams and applications."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        context = _environment(connection, caller, (tenant, instance, environment), after, at)
+        context = _environment(connection, caller, (tenant, instance, environment), query, at)
     return templates.page("environment.html", {**frame(request, caller), **context})
 
 
 @router.get(ENVIRONMENT + "/-streams")
 def environment_streams(
-    tenant: str,
-    instance: str,
-    environment: str,
-    services: Shared,
-    viewer: Viewer,
-    after: Annotated[str, Query(max_length=300)] = "",
+    tenant: str, instance: str, environment: str, services: Shared, viewer: Viewer, query: TableParameters
 ) -> Response:
     """Return the page's streams alone; the page requests them while topics are being applied."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        context = _environment(connection, caller, (tenant, instance, environment), after, None)
+        context = _environment(connection, caller, (tenant, instance, environment), query, None)
     return HTMLResponse(templates.block("environment.html", "streams", context))
 
 
 def _environment(
-    connection: Connection, caller: Caller, place: Place, after: str, at: str | None
+    connection: Connection, caller: Caller, place: Place, query: TableQuery, at: str | None
 ) -> Mapping[str, Any]:
     position, past = requested_position(connection, caller, at)
     row = tenants.find_environment(connection, *place, position)
-    found = streams.list_streams(connection, position, *place, after=after or None, limit=MOST_SHOWN + 1)
-    shown = [view(each) for each in found[:MOST_SHOWN]]
-    applications = list_applications(connection, position, *place, limit=MOST_SHOWN)
-    removing = leftovers(connection, *place) if past is None else []
     here = f"/tenants/{'/'.join(place)}"
+    of_page = query.of(here)
+    table = streams_table(connection, place, position).view(stream_lines(connection, place, position), of_page)
+    names = [each.name for each in table.rows]
+    found = streams.list_streams(connection, position, *place, names=names) if names else []
+    by_name = {each.name: view(each) for each in found}
+    shown = [by_name[name] for name in names]
+    applications = list_applications(connection, position, *place, limit=_MOST_APPLICATIONS + 1)
+    removing = leftovers(connection, *place) if past is None else []
     tenant = place[0]
     offers = [
         offer(caller, Action.DECLARE_STREAMS, tenant, "Declare stream", f"{here}/-new"),
@@ -173,12 +173,14 @@ def _environment(
         "past": past,
         "environment": row,
         "here": here,
-        "after": after,
+        "table": table,
         "streams": shown,
         "removing": removing,
-        "following": shown[-1].row.name if len(found) > MOST_SHOWN else None,
-        "applications": [application_view(each) for each in applications],
-        "more_applications": len(applications) == MOST_SHOWN,
+        "applications": APPLICATIONS.view(
+            [application_view(each) for each in applications[:_MOST_APPLICATIONS]], of_page
+        ),
+        "more_applications": len(applications) > _MOST_APPLICATIONS,
+        "most_applications": _MOST_APPLICATIONS,
         "unsettled": past is None and (bool(removing) or any(not each.settled for each in shown)),
         "offers": offers,
         "reasons": reasons(offers),

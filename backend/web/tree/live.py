@@ -1,7 +1,8 @@
 """Live updates of the Tree page: polled and drawn once for all watchers, and not at all without watchers.
 
-What depends on the subtrees that a watcher has collapsed is drawn once for each such view. A poll draws a bounded
-number of views, the oldest drawings first, so that many different views become slower and nothing else does.
+What depends on a watcher's address, such as collapsed subtrees and the order of the table, is drawn once for each
+such view. A poll draws a bounded number of views, the oldest drawings first, so that many different views become
+slower and nothing else does.
 
 The first watcher starts the one task that polls, the last to leave ends it and waits for a poll in progress. It
 polls when an event is appended, and after POLL_SECONDS, and draws only if something has changed. A watcher gets
@@ -23,6 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.web.frame.services import ConsoleServices
 from backend.web.tree.tree_view import TreeState, read, read_again
+from backend.web.tree.tree_wish import TreeWish
 
 logger = structlog.get_logger(__name__)
 
@@ -31,6 +33,7 @@ Blocks = Mapping[str, str]
 POLL_SECONDS = 1.0
 # Minimum time between two polls, however fast events come; a burst of events is drawn as few pictures.
 LEAST_SECONDS = 0.25
+USUAL_VIEW = TreeWish()
 MOST_VIEWS_DRAWN = 8
 """Views that a poll draws, each at about 20 ms for 50 clusters, so that a process keeps most of its time."""
 # Longest time until a watcher notices that the process is stopping.
@@ -55,10 +58,10 @@ class _Seen:
 
     state: TreeState | None = None
     blocks: Blocks = field(default_factory=dict)
-    views: Mapping[str, _Drawn] = field(default_factory=dict)
+    views: Mapping[TreeWish, _Drawn] = field(default_factory=dict)
     """The blocks of each view that is watched, the oldest first."""
 
-    def shown(self, view: str) -> Blocks:
+    def shown(self, view: TreeWish) -> Blocks:
         """Return all blocks of a view that are drawn."""
         return {**self.blocks, **(self.views[view].blocks if view in self.views else {})}
 
@@ -70,7 +73,7 @@ class LiveTree:
         self,
         services: ConsoleServices,
         draw: Callable[[TreeState], Blocks],
-        draw_view: Callable[[TreeState, str], Blocks],
+        draw_view: Callable[[TreeState, TreeWish], Blocks],
         banner: Callable[[datetime | None], str],
     ) -> None:
         """Create the updates.
@@ -82,14 +85,14 @@ class LiveTree:
         self._draw = draw
         self._draw_view = draw_view
         self._banner = banner
-        self._watched: Counter[str] = Counter()
+        self._watched: Counter[TreeWish] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._polling = asyncio.Lock()
         self._seen = _Seen()
         self._lost_at: datetime | None = None
 
-    async def watch(self, view: str = "") -> AsyncGenerator[Blocks]:
+    async def watch(self, view: TreeWish = USUAL_VIEW) -> AsyncGenerator[Blocks]:
         """Yield the blocks of a view that differ from what this watcher has seen, all at first; {} now and then.
 
         Ends when the process is stopping.
@@ -121,7 +124,7 @@ class LiveTree:
         task.cancel()
         await asyncio.wait([task])
 
-    async def _wait_for_change(self, view: str, shown: Blocks) -> None:
+    async def _wait_for_change(self, view: TreeWish, shown: Blocks) -> None:
         async with self._changed:
             try:
                 async with asyncio.timeout(NOTICE_SECONDS):
@@ -148,7 +151,7 @@ class LiveTree:
             if seen is self._seen:
                 await run_in_threadpool(self._look, seen, tuple(self._watched))
 
-    def _look(self, seen: _Seen, watched: Sequence[str]) -> None:
+    def _look(self, seen: _Seen, watched: Sequence[TreeWish]) -> None:
         """Poll once, and draw changes; without a database, keep the last picture and say so."""
         try:
             with self._services.reading() as connection:
@@ -168,8 +171,8 @@ class LiveTree:
         seen.blocks = {**seen.blocks, "outage": self._banner(self._lost_at)}
 
     def _with_newest(
-        self, before: Mapping[str, _Drawn], watched: Sequence[str], state: TreeState
-    ) -> Mapping[str, _Drawn]:
+        self, before: Mapping[TreeWish, _Drawn], watched: Sequence[TreeWish], state: TreeState
+    ) -> Mapping[TreeWish, _Drawn]:
         """Return the watched views, some drawn again: first those never drawn, then the oldest."""
         kept = {view: drawn for view, drawn in before.items() if view in watched}
         missing = [view for view in watched if view not in kept]

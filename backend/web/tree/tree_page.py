@@ -21,19 +21,20 @@ from backend.web.frame.pages import Offer, entering, may_still, offer, reasons
 from backend.web.frame.requested_position import At, NoSuchPosition, no_such_position, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.frame.travel import travel
+from backend.web.tables.table_query import TableParameters, TableQuery
+from backend.web.tree.distributor_table import PATH, distributor_table, own_parameters
 from backend.web.tree.live import Blocks, LiveTree
 from backend.web.tree.tree_drawer import Drawer, read_drawer
 from backend.web.tree.tree_rows import TreeRows
 from backend.web.tree.tree_view import Picture, TreeState, read
 from backend.web.tree.tree_wish import Collapsed, Opened, TreeWish, tree_wish
-from backend.web.words.figures import clock
 
 router = APIRouter(include_in_schema=False, route_class=CompressedStreamRoute)
 
 TEMPLATE = "tree.html"
-SHARED_BLOCKS = ("summary", "notices", "distributors", "timeline")
-VIEW_BLOCKS = ("diagram",)
-"""Blocks that depend on the collapsed subtrees."""
+SHARED_BLOCKS = ("summary", "notices", "timeline")
+VIEW_BLOCKS = ("diagram", "distributors")
+"""Blocks that depend on the collapsed subtrees and on the table's parameters, which are in their links."""
 # After a dropped connection the page reconnects, and its session is checked again.
 RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
@@ -44,6 +45,7 @@ def tree_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
+    query: TableParameters,
     collapsed: Collapsed = "",
     opened: Opened = "",
     at: At = None,
@@ -58,14 +60,14 @@ def tree_page(
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
         state = read(connection, position)
-        wish = tree_wish(collapsed, opened)
+        wish = tree_wish(collapsed, opened, own_parameters(query))
         drawer = read_drawer(connection, wish, position)
     ways = (("Edit tree", "/tree/edit"), ("Move primary", "/tree/-primary"))
     offers = [offer(viewer, Action.CHANGE_ESTATE, None, label, way) for label, way in ways]
     offers.append(Offer("Losses and dead letters", "/losses", None))
     offered = {"offers": offers, "reasons": reasons(offers)}
     about = {"lost_at": None, "past": past, **offered, **_drawer(viewer, drawer)}
-    context = {**_context(state, wish, live=position is None), **frame(request, viewer), **about}
+    context = {**_context(state, wish, query, live=position is None), **frame(request, viewer), **about}
     return templates.page(TEMPLATE, context)
 
 
@@ -74,13 +76,14 @@ def tree_drawer(
     request: Request,
     services: Shared,
     viewer: Viewer,
+    query: TableParameters,
     collapsed: Collapsed = "",
     opened: Opened = "",
     at: At = None,
 ) -> Response:
     """Return the drawer alone, as the page has it."""
     caller = _watching(viewer)
-    wish = tree_wish(collapsed, opened)
+    wish = tree_wish(collapsed, opened, own_parameters(query))
 
     def found() -> dict[str, Any]:
         with services.reading() as connection:
@@ -122,17 +125,21 @@ def _watching(viewer: Viewer) -> Caller:
 
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
 async def tree_live(
-    request: Request, live: Annotated[LiveTree, Depends(_live_tree)], collapsed: Collapsed = ""
+    request: Request,
+    live: Annotated[LiveTree, Depends(_live_tree)],
+    query: TableParameters,
+    collapsed: Collapsed = "",
 ) -> AsyncIterator[ServerSentEvent]:
     """Send server-sent events named after the page's blocks, whenever one changes; `beat` in between.
 
-    `collapsed` is that of the page, which names the subtrees that were collapsed when it was opened.
+    `collapsed` is that of the page, which names the subtrees that were collapsed when it was opened. The table's
+    parameters are those of the page, too.
 
     The stream ends with the session or token, and now and then as a safeguard; the browser reconnects.
     """
     yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
     until = time.monotonic() + STREAM_SECONDS
-    async with aclosing(live.watch(tree_wish(collapsed).collapsed)) as watching:
+    async with aclosing(live.watch(tree_wish(collapsed, kept=own_parameters(query)))) as watching:
         async for news in watching:
             if not await run_in_threadpool(may_still, request, Action.READ_ESTATE):
                 break
@@ -144,20 +151,21 @@ async def tree_live(
                 break
 
 
-def _context(state: TreeState, wish: TreeWish, *, live: bool) -> dict[str, Any]:
+def _context(state: TreeState, wish: TreeWish, query: TableQuery, *, live: bool) -> dict[str, Any]:
     picture = Picture(state)
-    return {"picture": picture, "rows": TreeRows(picture, wish), "state": state, "live": live}
+    table = distributor_table(picture, query, live=live)
+    return {"picture": picture, "rows": TreeRows(picture, wish), "state": state, "live": live, "table": table}
 
 
 def _draw(state: TreeState) -> Blocks:
-    context = _context(state, TreeWish(), live=True)
+    context = _context(state, TreeWish(), TableQuery(PATH), live=True)
     return {name: templates.block(TEMPLATE, name, context) for name in SHARED_BLOCKS}
 
 
-def _draw_view(state: TreeState, collapsed: str) -> Blocks:
-    context = _context(state, TreeWish(collapsed), live=True)
+def _draw_view(state: TreeState, view: TreeWish) -> Blocks:
+    context = _context(state, view, TableQuery(PATH, view.parameters), live=True)
     return {name: templates.block(TEMPLATE, name, context) for name in VIEW_BLOCKS}
 
 
 def _banner(lost_at: datetime | None) -> str:
-    return templates.block(TEMPLATE, "outage", {"lost_at": lost_at and clock(lost_at)})
+    return templates.block(TEMPLATE, "outage", {"lost_at": lost_at})

@@ -187,7 +187,8 @@ class TreeRows:
     def live_address(self) -> str:
         """Return the address of the changes: with the places collapsed now, so that nothing moves by itself."""
         shown = self.picture.state.tree is not None and self.are_drawn
-        return (self.wish.collapsing(self.places) if shown else TreeWish()).opening("").address("/tree/live")
+        wish = self.wish.collapsing(self.places) if shown else self.wish.with_collapsed("")
+        return wish.opening("").address("/tree/live")
 
     @cached_property
     def edges(self) -> tuple[EdgeRow, ...]:

@@ -155,6 +155,16 @@ class Distributor:
         return self.row.observed.reason if self.row.observed else None
 
     @property
+    def epoch(self) -> int | None:
+        """Return the fencing epoch; None while it is unobserved."""
+        return self.row.observed.fencing_epoch if self.row.observed else None
+
+    @property
+    def holder(self) -> str | None:
+        """Return the worker that runs it."""
+        return self.row.observed.holder if self.row.observed else None
+
+    @property
     def rate_chart(self) -> str:
         """Return the address of its chart of rates."""
         return rate_chart(self.key)

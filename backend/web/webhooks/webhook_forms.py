@@ -26,6 +26,7 @@ from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.tables.table_query import table_query
 from backend.web.webhooks.webhooks_page import (
     KIND_TEXTS,
     TEMPLATE,
@@ -50,7 +51,9 @@ def _with_secret(
 ) -> ShownOnce:
     def page(change_request: ChangeRequest, given: Fields, secret: str) -> Response:
         with change_request.services.reading() as connection:
-            context = webhook_context(connection, change_request.viewer, webhook(given))
+            context = webhook_context(
+                connection, change_request.viewer, webhook(given), table_query(change_request.request)
+            )
         return templates.page(
             TEMPLATE, {**frame(change_request.request, change_request.viewer), **context, "secret": secret}
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,56 +10,35 @@ from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller
 from backend.queries.base.events import events_at
-from backend.queries.webhooks.webhook_deliveries import (
-    DELIVERED,
-    FAILED,
-    PENDING,
-    DeliveryRow,
-    count_states,
-    list_deliveries,
-)
+from backend.queries.webhooks.webhook_deliveries import FAILED, PENDING, count_states, list_deliveries
 from backend.queries.webhooks.webhooks import WebhookRow, find_webhook, list_webhooks
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.frame.timeline_view import timeline_items
-from backend.web.words.figures import NOTHING, counted
+from backend.web.tables.table_query import TableParameters, TableQuery
+from backend.web.webhooks.webhook_tables import (
+    DELIVERIES_TABLE,
+    WEBHOOKS_NOW_ONLY,
+    WEBHOOKS_TABLE,
+    WebhookView,
+    delivery_view,
+)
+from backend.web.words.figures import NOTHING
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 WEBHOOKS = ("Webhooks", "/webhooks")
 WEBHOOK = "/webhooks/{webhook}"
 TEMPLATE = "webhook.html"
-_SHOWN = 50
-_GLYPHS = {DELIVERED: "running", PENDING: "starting", FAILED: "blocked"}
+_MOST_READ = 500
 KIND_TEXTS = {
     "switch": "switches",
     "gap": "gaps: records lost, logs cut off",
     "quarantine": "dead letters: records dead-lettered and replayed",
 }
 """Kinds of events -> their description."""
-
-
-@dataclass(frozen=True)
-class DeliveryView:
-    """A delivery in a row of the page."""
-
-    row: DeliveryRow
-    glyph: str
-    outcome: str
-    can_retry: bool
-
-
-@dataclass(frozen=True)
-class WebhookView:
-    """A webhook in a row of the page."""
-
-    row: WebhookRow
-    events_listed: str
-    last: DeliveryView | None
-    waiting: int
-    failed: int
 
 
 def address_of(webhook: str) -> str:
@@ -73,36 +51,26 @@ def events_listed(events: tuple[str, ...]) -> str:
     return ", ".join(kind for kind in KIND_TEXTS if kind in events) or NOTHING
 
 
-def _delivery(row: DeliveryRow) -> DeliveryView:
-    attempts = counted(row.attempts, "attempt")
-    if row.state == DELIVERED:
-        outcome = f"HTTP {row.status}, {attempts}"
-    elif row.state == FAILED:
-        outcome = f"given up after {attempts}: {row.problem}"
-    elif row.problem:
-        outcome = f"retrying, {attempts} failed: {row.problem}"
-    else:
-        outcome = "sending" if row.attempts else "queued"
-    return DeliveryView(row, _GLYPHS[row.state], outcome, row.state != DELIVERED)
-
-
 def _view(connection: Connection, row: WebhookRow, states: dict[str, int]) -> WebhookView:
-    last = next((_delivery(each) for each in list_deliveries(connection, row.name, limit=1)), None)
+    last = next((delivery_view(each) for each in list_deliveries(connection, row.name, limit=1)), None)
     return WebhookView(row, events_listed(row.events), last, states[PENDING], states[FAILED])
 
 
 @router.get("/webhooks")
-def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def webhooks_page(
+    request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show every webhook, now or at an earlier position; deliveries are present ones only."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         position, past = requested_position(connection, caller, at)
         states = count_states(connection)
         views = [_view(connection, row, states[row.name]) for row in list_webhooks(connection, position)]
+    table = WEBHOOKS_TABLE if past is None else WEBHOOKS_TABLE.without(*WEBHOOKS_NOW_ONLY)
     offers = [offer(caller, Action.MANAGE_WEBHOOKS, None, "Create webhook", "/webhooks/-new")]
     context = {
         "past": past,
-        "webhooks": views,
+        "table": table.view(views, query),
         "offers": offers,
         "reasons": reasons(offers),
         "kinds": KIND_TEXTS.items(),
@@ -111,29 +79,37 @@ def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = N
 
 
 @router.get(WEBHOOK)
-def webhook_page(webhook: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+def webhook_page(
+    webhook: str, request: Request, services: Shared, viewer: Viewer, query: TableParameters, at: At = None
+) -> Response:
     """Show one webhook and its deliveries; without these at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        context = webhook_context(connection, caller, webhook, at)
+        context = webhook_context(connection, caller, webhook, query, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 @router.get(WEBHOOK + "/-live")
-def webhook_live(webhook: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+def webhook_live(
+    webhook: str, request: Request, services: Shared, viewer: Viewer, query: TableParameters
+) -> Response:
     """Return the page's live part."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        context = webhook_context(connection, caller, webhook)
+        context = webhook_context(connection, caller, webhook, query)
     return HTMLResponse(templates.block(TEMPLATE, "deliveries", {**frame(request, caller), **context}))
 
 
-def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: str | None = None) -> dict[str, Any]:
+def webhook_context(
+    connection: Connection, viewer: Caller, webhook: str, query: TableQuery, at: str | None = None
+) -> dict[str, Any]:
     """Return what a webhook's page shows. Raises NotFound."""
     position, past = requested_position(connection, viewer, at)
     row = find_webhook(connection, webhook, position)
-    deliveries = list_deliveries(connection, webhook, limit=_SHOWN)
+    deliveries = list_deliveries(connection, webhook, limit=_MOST_READ)
     sent = events_at(connection, [each.position for each in deliveries])
+    sentences = {each.position: each.sentence for each in timeline_items(connection, sent)}
+    rows = [delivery_view(each, sentences.get(each.position, "")) for each in deliveries]
     here = address_of(webhook)
     ways = (("Send test", "test"), ("Change", "change"), ("Rotate secret", "secret"), ("Delete", "delete"))
     offers = [
@@ -145,9 +121,8 @@ def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: st
         "past": past,
         "webhook": row,
         "events_listed": events_listed(row.events),
-        "deliveries": [_delivery(each) for each in deliveries],
-        "sentences": {each.position: each.sentence for each in timeline_items(connection, sent)},
-        "most": _SHOWN,
+        "deliveries": DELIVERIES_TABLE.view(rows, query.of(here)),
+        "most": _MOST_READ,
         "offers": offers,
         "reasons": reasons(offers),
         "manages": not reasons(offers),

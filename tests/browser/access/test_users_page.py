@@ -105,8 +105,8 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
         ("tenant", "Overview Tenants Schemas Groups Offsets Trace Timeline Charts", "/"),
         (
             "viewer",
-            "Overview Tenants Schemas Groups Offsets Trace Tree Clusters Placements Zones Switches Drills Losses Timeline "
-            "Charts Users Webhooks Audit",
+            "Overview Tenants Schemas Groups Offsets Trace Tree Clusters Placements Zones Switches Drills Losses "
+            "Timeline Charts Users Webhooks Audit",
             "/",
         ),
     ],

@@ -7,7 +7,7 @@ import re
 from backend.settings import PROJECT_ROOT
 
 STYLES = PROJECT_ROOT / "frontend" / "static"
-EVERYWHERE = ("fonts.css", "console.css", "tree.css")
+EVERYWHERE = ("fonts.css", "console.css", "tree.css", "tables.css")
 # Intended: the width of scrolling content, and the sentence of a drill's stage.
 MEANT = {".scroll", ".sentence"}
 
