@@ -75,7 +75,7 @@ def _context(request: Request, services: ConsoleServices, caller: Caller, everyt
         of = " ".join(sorted(names))
         found = cached(request, f"overview at {newest} of {of}", lambda: _of_tenants(services, names))
     steps: tuple[Step, ...] = found["steps"]
-    view = health_view(found["health"], caller, found["now"], is_empty=found["is_empty"], shows_all=everything)
+    view = health_view(found["health"], caller, is_empty=found["is_empty"], shows_all=everything)
     return {**found, "view": view, "ways": _ways(caller, steps), "everything": everything}
 
 
@@ -101,7 +101,6 @@ def _of_estate(services: ConsoleServices) -> Mapping[str, Any]:
     return {
         "is_estate": True,
         "health": estate_health(facts),
-        "now": facts.now,
         "is_empty": not facts.clusters,
         "cards": cluster_cards(state, trends),
         "is_compact": len(state.clusters) >= COMPACT_FROM,
@@ -149,7 +148,6 @@ def _of_tenants(services: ConsoleServices, names: frozenset[str]) -> Mapping[str
     return {
         "is_estate": False,
         "health": tenant_health(facts),
-        "now": facts.now,
         "is_empty": not facts.streams,
         "tenants": sorted(names),
         "today": today,

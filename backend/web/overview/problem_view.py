@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.overview.problems import Health, Kind, Problem, Severity
-from backend.web.words.figures import clock, day
 
 SHOWN = 8
 """Problems that are listed at first."""
@@ -34,7 +32,6 @@ class ProblemView:
 
     problem: Problem
     glyph: str
-    since: str | None
     label: str
     address: str
 
@@ -59,9 +56,9 @@ class HealthView:
         return self.problems[0] if self.problems else None
 
 
-def health_view(health: Health, viewer: Caller, now: datetime, *, is_empty: bool, shows_all: bool) -> HealthView:
+def health_view(health: Health, viewer: Caller, *, is_empty: bool, shows_all: bool) -> HealthView:
     """Return the view of a verdict; `is_empty`: there are no clusters or streams that it could be about."""
-    shown = [_view(each, viewer, now) for each in health.problems]
+    shown = [_view(each, viewer) for each in health.problems]
     problems = [each for each in shown if each.problem.kind is not Kind.INFORMATION]
     first = problems if shows_all else problems[:SHOWN]
     rest = Counter(each.problem.kind for each in problems[len(first) :])
@@ -77,15 +74,9 @@ def health_view(health: Health, viewer: Caller, now: datetime, *, is_empty: bool
     )
 
 
-def _view(problem: Problem, viewer: Caller, now: datetime) -> ProblemView:
+def _view(problem: Problem, viewer: Caller) -> ProblemView:
     label, address = problem.way_out.label, problem.way_out.address
     above, is_form, _ = address.partition("/-")
     if is_form and above in _LISTS and not may(viewer, Action.CHANGE_ESTATE):
         label, address = _LISTS[above], above
-    return ProblemView(problem, _GLYPHS[problem.severity], _since(problem.since, now), label, address)
-
-
-def _since(since: datetime | None, now: datetime) -> str | None:
-    if since is None:
-        return None
-    return f"{clock(since)} UTC" if day(since) == day(now) else f"{day(since)}, {clock(since)} UTC"
+    return ProblemView(problem, _GLYPHS[problem.severity], label, address)

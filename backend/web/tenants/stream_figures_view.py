@@ -9,7 +9,7 @@ from fastapi import Request
 
 from backend.cluster_requests.stream_figures import ClusterFigures, FiguresPlace, FiguresReader
 from backend.domain.topics.stream_figures import PartitionFigures, TopicFigures, findings
-from backend.web.words.figures import NOTHING, compact, counted, moment, sized, span
+from backend.web.words.figures import NOTHING, compact, counted, sized, span
 
 PARTITIONS_A_PAGE = 50
 MOST_ROWS = 1_000
@@ -35,21 +35,10 @@ class ClusterLine:
     rate: str
     rate_over: str
     """Time over which the rate is the mean; empty: there is no rate yet."""
-    newest: str
+    newest_ms: int | None
     partitions: int
     in_sync: int
     replicas: int
-
-    @property
-    def newest_day(self) -> str:
-        """Return the day of the newest record; empty if there is none."""
-        day, is_known, _ = self.newest.partition(" ")
-        return day if is_known else ""
-
-    @property
-    def newest_clock(self) -> str:
-        """Return the time of day of the newest record."""
-        return self.newest.rpartition(" ")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +48,6 @@ class PartitionLine:
     cluster: str
     row: PartitionFigures | None
     size: str
-    newest: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +150,7 @@ def _line(found: ClusterFigures, figures: TopicFigures) -> ClusterLine:
         disk=sized(figures.disk_bytes),
         rate=NOTHING if rate is None else f"{compact(rate.records_per_second)}/s",
         rate_over="" if rate is None else span(1000 * rate.over_seconds),
-        newest=moment(figures.newest_ms),
+        newest_ms=figures.newest_ms,
         partitions=len(figures.partitions),
         in_sync=figures.in_sync,
         replicas=figures.replication_factor,
@@ -176,7 +164,6 @@ def _partition(number: int, known: Mapping[str, Mapping[int, PartitionFigures]])
             cluster=name,
             row=row,
             size=NOTHING if row is None else sized(row.size_bytes),
-            newest=NOTHING if row is None else moment(row.newest_ms),
         )
         for name, row in rows.items()
     ]
