@@ -94,7 +94,7 @@ class FirstRunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that was found for a step, and the page on which a fault is mended."""
+    """A fact that was found for a step, and the page on which a fault is mended."""
 
     text: str
     is_good: bool = True

@@ -28,9 +28,9 @@ class Kind(StrEnum):
     AVAILABILITY = "availability"
     LATENESS = "lateness"
     DRIFT = "drift"
-    """Something is not as it was declared."""
+    """The state differs from the declared one."""
     INFORMATION = "information"
-    """Something that explains what is seen, and is no problem."""
+    """An explanation of what is seen; no problem."""
 
 
 class Severity(StrEnum):
@@ -54,7 +54,7 @@ class Problem:
     """A problem, or a piece of information."""
 
     code: str
-    """What it is; one code has one kind and one severity."""
+    """Name of the problem; one code has one kind and one severity."""
     kind: Kind
     severity: Severity
     subject: str
@@ -62,7 +62,7 @@ class Problem:
     text: str
     """One sentence: what is wrong, and where."""
     advice: str
-    """What to do."""
+    """Action that mends it."""
     since: datetime | None = None
     way_out: WayOut
 

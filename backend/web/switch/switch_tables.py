@@ -43,7 +43,7 @@ class PlaceView:
     """Switch that is about to move its clients; on the first row of an environment."""
 
     since: str
-    """What made it the active cluster."""
+    """Reason why this cluster is the active one, in words."""
 
 
 def place_views(found: Iterable[ActiveClusterView], named: Mapping[str, SwitchNamed]) -> Iterator[PlaceView]:

@@ -1,4 +1,4 @@
-"""What a page draws of a table: rows, headings that sort, pages, columns to choose, and their addresses."""
+"""Parts of a table that a page draws: rows, headings that sort, pages, columns to choose, and their addresses."""
 
 from __future__ import annotations
 

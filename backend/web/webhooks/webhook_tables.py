@@ -22,7 +22,7 @@ class DeliveryView:
     outcome: str
     can_retry: bool
     sentence: str = ""
-    """What happened; "" if the event is not known."""
+    """Sentence of the timeline on the event; "" if the event is not known."""
 
     @property
     def due(self) -> datetime | None:

@@ -10,8 +10,9 @@ from backend.settings import PROJECT_ROOT
 from backend.web.frame.navigation import pages_for, roles_of
 
 GLYPHS = (PROJECT_ROOT / "frontend/components/glyphs.html").read_text()
-OF_TENANTS = {"Data": "Tenants Schemas Groups Offsets Trace", "Operations": "Timeline Charts"}
+OF_TENANTS = {"": "Overview", "Data": "Tenants Schemas Groups Offsets Trace", "Operations": "Timeline Charts"}
 OF_ESTATE = {
+    "": "Overview",
     "Data": "Tenants Schemas Groups Offsets Trace",
     "Estate": "Tree Clusters Placements Zones",
     "Operations": "Switches Drills Losses Timeline Charts",
