@@ -118,3 +118,31 @@ def test_groups_are_sorted_by_name_under_the_former_name_of_the_parameter_too(ac
     assert page.status_code == 200
     assert 'name="sort" value="name"' in page.text
     assert "&amp;sort=name" in page.text and "order=" not in page.text
+
+
+def test_the_tree_s_table_and_drawing_keep_each_other_s_parameters(acme: Console) -> None:
+    viewer = visitor(acme, "viewer")
+    page = viewer.get("/tree?collapsed=r1&open=c1&sort=-cluster")
+    own = list(rows(page, "data-row"))
+    assert own[0].startswith("c3") and own[-1].startswith("c1")
+    assert link(page, "Level") == "/tree?collapsed=r1&open=c1&sort=level"
+    expand = 'href="/tree?collapsed=none&amp;open=c1&amp;sort=-cluster"'
+    assert expand in page.text
+    drawer = viewer.get("/tree/-drawer?collapsed=r1&open=c1&sort=-cluster")
+    assert link(drawer, "Close") == "/tree?collapsed=r1&sort=-cluster"
+
+    live = re.search(r'sse-connect="([^"]*)"', page.text)
+    assert live is not None and html.unescape(live[1]) == "/tree/live?collapsed=r1&sort=-cluster"
+    news: dict[str, list[str]] = {"": []}
+    event = ""
+    with viewer.client.stream("GET", html.unescape(live[1])) as stream:
+        for line in stream.iter_lines():
+            field, _, value = line.partition(": ")
+            event = value if field == "event" else event
+            news.setdefault(event, []).append(line)
+            if event == "beat" and "diagram" in news:
+                break
+    table, drawing = "\n".join(news["distributors"]), "\n".join(news["diagram"])
+    assert re.findall('data-row="([^"]*)"', table) == own, "the watcher's own order"
+    assert 'href="/tree?collapsed=r1&amp;sort=level"' in table
+    assert 'href="/tree?collapsed=none&amp;sort=-cluster"' in drawing

@@ -167,4 +167,7 @@ def test_an_address_names_what_is_open() -> None:
     assert wish.address() == "/tree?collapsed=r1&open=~r0:3:c4"
     assert wish.collapsing([]).address() == "/tree?collapsed=none&open=~r0:3:c4"
     root = halves(numbered(8), 3)
+    sorted_too = tree_wish("r1", "c1", (("sort", "-lag"),))
+    assert sorted_too.address() == "/tree?collapsed=r1&open=c1&sort=-lag"
+    assert sorted_too.opening("").collapsing([]).address() == "/tree?collapsed=none&sort=-lag"
     assert tree_wish("r1,r0000").places(root, ()) == frozenset({"r1"}), "unknown places are ignored"
