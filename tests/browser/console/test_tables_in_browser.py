@@ -38,7 +38,7 @@ def test_a_click_sorts_in_place_and_keeps_the_filter_that_is_typed(
     expect(page.get_by_label("Retention")).to_be_checked()
     page.get_by_role("button", name="Apply").first.click()
     expect(page.locator("#stream-table thead")).to_contain_text("Retention")
-    expect(page).to_have_url(re.compile(r"columns=name,partitions,retention,state,where"))
+    expect(page).to_have_url(re.compile(r"columns=name(,|%2C)partitions\1retention\1state\1where"))
     assert page.evaluate("window.isSamePage")
     page.go_back()
     expect(page.locator("#stream-table thead")).not_to_contain_text("Retention")

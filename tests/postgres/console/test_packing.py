@@ -55,5 +55,5 @@ def test_the_tree_as_it_changes_comes_packed_to_those_who_take_it(
         assert answer.headers.get("Content-Encoding") == encoding
         assert answer.headers["Vary"] == "Accept-Encoding"
         named = (line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: "))
-        assert {next(named) for _ in range(6)} >= {"summary", "diagram", "distributors", "timeline"}
+        assert {next(named) for _ in range(7)} >= {"summary", "diagram", "distributors", "timeline"}
         assert next(name for name in named if name == "beat"), "it goes on"

@@ -76,8 +76,9 @@ def started(acme: Console) -> list[str]:
 def test_the_form_offers_what_there_is(operator: Visitor) -> None:
     page = operator.get(PLAN)
     assert "c1: 2 environments" in page.text and "c3: 0 environments" in page.text
-    for place in ("acme", "acme/retail", "acme/retail/prod", "globex/shop/prod"):
-        assert f'<option value="{place}">' in page.text
+    suggested = operator.get("/find/-names?kind=scope").json()
+    assert {"acme", "acme/retail", "acme/retail/prod", "globex/shop/prod"} <= {each["name"] for each in suggested}
+    assert "data-names=scope" in page.text
     assert 'id="plan"' not in page.text
 
 
@@ -335,7 +336,7 @@ def test_the_way_back_is_planned_from_the_switch(acme: Console, database: Databa
     answer = operator.client.post(PLAN, data={**form_of(page), "confirm": "c2"})
     back = acme.rest.ok("GET", answer.headers["location"])
     assert (back["from"], back["to"], back["reverses"]) == ("c2", "c1", "s1")
-    assert "reverses s1" in said(operator.get(answer.headers["location"]))
+    assert "reverses Switch 1 · c1 → c2" in said(operator.get(answer.headers["location"]))
 
 
 def test_one_that_was_aborted_can_be_planned_again(acme: Console, database: Database, operator: Visitor) -> None:
