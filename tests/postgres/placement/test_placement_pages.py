@@ -67,7 +67,7 @@ def test_the_list_has_the_newest_first_with_moves_against_the_bound(database: Da
     moves = documents(GROWN).plan["moves"]
     assert "c1 Planned" in shown["p1"]
     assert shown["p1"].endswith(f"{moves} {moves} {moves} replica moves (the minimum)")
-    assert 'aria-current="page">Placements</a>' in page.text
+    assert 'href="/placements" aria-current="page"' in page.text
 
 
 def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) -> None:
@@ -98,7 +98,7 @@ def test_while_it_is_computed_the_page_asks_for_news(database: Database, viewer:
     assert 'id="map"' not in page.text
     assert "/reassignment" not in page.text
     news = viewer.get("/placements/p1/-live")
-    assert "Computing plan: placement of c1 · Treeline" in news.text
+    assert "Computing plan: Placement 1 · c1 · Treeline" in news.text
     assert "HX-Refresh" not in news.headers
     planned(database, "p1", documents(SMALL))
     assert viewer.get("/placements/p1/-live").headers["HX-Refresh"] == "true"
