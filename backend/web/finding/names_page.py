@@ -73,7 +73,7 @@ _KINDS: Mapping[str, Callable[[Lookup, Sequence[str], str], list[Suggestion]]] =
 
 
 @router.get(FIND + "/-names")
-def find_names(services: Shared, viewer: Viewer, kind: Text, q: Text = "", of: Text = "") -> Response:
+def find_names(services: Shared, viewer: Viewer, kind: Text = "", q: Text = "", of: Text = "") -> Response:
     """Return names of a kind that have all words of `q`, as far as the viewer may see them: a JSON list.
 
     `kind`: stream, tenant, cluster, group, scope (a tenant, an instance or an environment), or series: a subject
