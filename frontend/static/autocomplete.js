@@ -2,9 +2,10 @@
 // `data-names` is the kind of the names, `data-names-of` the metric whose series are named.
 (() => {
   const WAIT_MS = 120;
+  const content = document.querySelector("main");
   const said = document.createElement("p");
   said.className = "unseen";
-  said.setAttribute("role", "status");
+  said.setAttribute("aria-live", "polite");
 
   const combobox = (field, number) => {
     const list = document.createElement("ul");
@@ -13,7 +14,7 @@
     list.hidden = true;
     list.setAttribute("role", "listbox");
     list.setAttribute("aria-label", "Suggestions");
-    document.body.append(list);
+    content.append(list);
     for (const [name, value] of Object.entries({ "role": "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id })) field.setAttribute(name, value);
     let waiting = 0;
     let asking = null;
@@ -114,6 +115,6 @@
   };
 
   const fields = document.querySelectorAll("input[data-names]");
-  if (fields.length) document.body.append(said);
+  if (fields.length) content.append(said);
   fields.forEach(combobox);
 })();

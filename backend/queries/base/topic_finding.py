@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 
 from backend.projections.clusters import clusters
 from backend.projections.streams import STREAM, streams
@@ -14,10 +15,10 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.projections.trees import tree_leaves
 from backend.queries.base.finding import begins_with, has_words
-from backend.queries.base.naming import rendered
 
-MOST_FORMATS = 8
+MOST_FORMATS = 4
 """Limit of the formats by which one search looks: each makes a name of every stream. Most estates have one."""
+_PLACEHOLDER = re.compile(r"\{(tenant|instance|environment|topic)\}")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def find_topics(
     found: list[FoundTopic] = []
     for tree, topic_format, names in _formats(connection) if words else ():
         parts = tuple(streams.c[part] for part in STREAM)
-        topic = rendered(sa.literal(topic_format), parts)
+        topic = _named(topic_format, parts)
         stream = sa.func.concat_ws("/", *parts)
         of_tree = sa.and_(
             instances.c.tenant == streams.c.tenant,
@@ -57,6 +58,14 @@ def find_topics(
         if len(found) == most:
             break
     return found
+
+
+def _named(topic_format: str, parts: Sequence[ColumnElement[str]]) -> ColumnElement[str]:
+    """Return a stream's name by a format, as `naming.rendered` does; joined pieces take a fraction of its time."""
+    columns = dict(zip(("tenant", "instance", "environment", "topic"), parts, strict=True))
+    # Texts between placeholders alternate with the placeholders' names.
+    pieces = _PLACEHOLDER.split(topic_format)
+    return sa.func.concat(*(columns[each] if odd % 2 else each for odd, each in enumerate(pieces)), type_=sa.Text)
 
 
 def _formats(connection: Connection) -> list[tuple[str, str, Sequence[str]]]:

@@ -39,7 +39,7 @@ def log_in(page: Page, console: Console, user: str, password: str = PASSWORD) ->
 
 
 def pages_offered(page: Page) -> list[str]:
-    return page.locator("nav[aria-label=Pages] a").all_text_contents()
+    return page.locator("nav[aria-label=Pages] li a").all_text_contents()
 
 
 def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Console, open_page, browser) -> None:

@@ -66,7 +66,7 @@ def groups_of_both(database: Database) -> None:
 def test_one_chart_has_its_figures_in_words_and_its_points_in_a_table(viewer: Visitor, database: Database) -> None:
     measured(database, {(LAG, "c1:2"): [3.0, 1204.0, None, 7.0]})
     page = viewer.get(f"{ONE}&range=1h")
-    assert page.status_code == 200 and 'aria-current="page">Charts</a>' in page.text
+    assert page.status_code == 200 and 'href="/charts" aria-current="page"' in page.text
     (sentence,) = charts(page)
     assert re.fullmatch(r"Lag of c1:2, last hour: now 7 records, peak 1,204 records at \d\d:\d\d UTC", sentence)
     values = re.findall(r'<td class="number">([^<]*)</td></tr>', page.text)

@@ -37,7 +37,7 @@ def test_without_a_router_it_says_how_to_have_one(viewer: Visitor) -> None:
     page = viewer.get(PAGE)
     assert "No zone router" in said(page) and "Add zones: true to the estate file" in said(page)
     assert "control: url: https://treeline.example" in said(page)
-    assert 'aria-current="page">Zones</a>' in page.text and 'id="epochs"' not in page.text
+    assert 'href="/zones" aria-current="page"' in page.text and 'id="epochs"' not in page.text
 
 
 def test_all_is_well(acme: Console, viewer: Visitor, database: Database) -> None:

@@ -163,6 +163,7 @@ NO_PICTURE = {
     "/static/{name:path}": "files",
     "/tree/live": "events for /tree",
     "/find/-hits": "a block of the search window",
+    "/find/-names": "suggestions for fields",
     "/timeline/-moment": "text for the slider",
     "/login/oidc": "redirects to the provider",
     "/login/oidc/callback": "redirects from the provider to the requested page",
