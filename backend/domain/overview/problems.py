@@ -121,11 +121,16 @@ def are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
+def gist(reason: str) -> str:
+    """Return a reason in brief; of librdkafka's, the error and the address."""
+    text = reason.strip().rstrip(".")
+    found = _CONNECT.fullmatch(text)
+    return f"{found[2]} at {found[1]}" if found else text
+
+
 def because(reason: str | None) -> str:
     """Return the end of a sentence: a colon with the reason if there is one, and the full stop."""
-    text = (reason or "").strip().rstrip(".")
-    if found := _CONNECT.fullmatch(text):
-        text = f"{found[2]} at {found[1]}"
+    text = gist(reason or "")
     if len(text) > _LONGEST_REASON:
         text = f"{text[:_LONGEST_REASON]}…"
     return f": {text}." if text else "."
