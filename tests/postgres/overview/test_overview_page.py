@@ -28,7 +28,13 @@ from tests.support.database.postgres import Database
 
 EDGES = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("c3", 2, "c1"))
 LONG_AGO_MS = 1_000_000_000_000
-ORDERS = {"instance": "retail", "environment": "prod", "stream": "orders", "cluster": "c2", "revision": 1}
+ORDERS: dict[str, Any] = {
+    "instance": "retail",
+    "environment": "prod",
+    "stream": "orders",
+    "cluster": "c2",
+    "revision": 1,
+}
 
 
 def in_order(database: Database) -> None:
