@@ -1,4 +1,4 @@
-"""Events of the last day, as the Overview page counts them: a line for each subject, with counts that lead to the timeline."""
+"""Events of the last day: a line for each subject, with counts that lead to the timeline."""
 
 from __future__ import annotations
 
