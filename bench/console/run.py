@@ -80,8 +80,8 @@ def timed(client: httpx2.Client, path: str, times: int) -> tuple[list[float], in
 
 
 def first_page_bytes(client: httpx2.Client) -> int:
-    """Return the bytes of the tree page with all its files, compressed as by a proxy in front; fonts unchanged."""
-    text = client.get("/tree").text
+    """Return the bytes of the overview with all its files, compressed as by a proxy in front; fonts unchanged."""
+    text = client.get("/overview").text
     total = len(gzip.compress(text.encode()))
     styles = [client.get(path) for path in re.findall(r'<link rel="stylesheet" href="([^"]+)"', text)]
     scripts = [client.get(path) for path in re.findall(r'<script src="([^"]+)"', text)]

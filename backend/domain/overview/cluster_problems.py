@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from urllib.parse import quote
 
 from backend.domain.base.words import counted
 from backend.domain.overview.estate_facts import ClusterFact, EstateFacts, ReplicationFact
@@ -72,7 +71,7 @@ def _offline(found: Sequence[ClusterFact]) -> Problem:
         advice="Start the brokers or mend the network; records wait on the other clusters and follow afterwards. "
         "To move the clients meanwhile, plan an emergency switch.",
         since=oldest(each.since for each in found),
-        way_out=WayOut(label=f"Open {names[0]}", address=f"/clusters/{quote(names[0], safe='')}")
+        way_out=WayOut(label=f"Open {names[0]}", address=f"/clusters/{names[0]}")
         if one
         else WayOut(label="Open clusters", address="/clusters"),
     )
@@ -104,6 +103,6 @@ def _replication(found: Sequence[ReplicationFact]) -> Problem:
         advice=first.what_to_do,
         way_out=WayOut(
             label="Open replication",
-            address=f"/clusters/{quote(first.cluster, safe='')}/replication",
+            address=f"/clusters/{first.cluster}/replication",
         ),
     )

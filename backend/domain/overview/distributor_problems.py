@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote
 
 from backend.domain.overview.cluster_problems import workers_are_silent
 from backend.domain.overview.estate_facts import DistributorFact, EstateFacts
-from backend.domain.overview.problems import Kind, Problem, Severity, WayOut, are, because, few_or_all, listed
+from backend.domain.overview.problems import (
+    Kind,
+    Problem,
+    Severity,
+    WayOut,
+    address,
+    are,
+    because,
+    few_or_all,
+    listed,
+)
 
 _TREE = WayOut(label="Open tree", address="/tree")
 
@@ -109,9 +118,9 @@ def _problem(words: _Words, found: Sequence[DistributorFact]) -> Problem:
 def _way_out(words: _Words, found: Sequence[DistributorFact]) -> WayOut:
     first = found[0]
     if words is _LATE:
-        subject = f"&subject={quote(f'{first.cluster}:{first.level}', safe='')}" if len(found) == 1 else ""
-        return WayOut(label="Open lag chart", address=f"/charts?metric=edge.lag_records{subject}")
+        subject = {"subject": f"{first.cluster}:{first.level}"} if len(found) == 1 else {}
+        return WayOut(label="Open lag chart", address=address("/charts", metric="edge.lag_records", **subject))
     if words is _PAUSED and len(found) == 1:
-        place = f"/tree/-settings/{quote(first.cluster, safe='')}/{first.level}"
+        place = f"/tree/-settings/{first.cluster}/{first.level}"
         return WayOut(label="Resume distributor", address=place)
     return _TREE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from urllib.parse import quote
 
 from backend.domain.base.words import counted
 from backend.domain.overview.estate_facts import ApplyFact, EstateFacts, WebhookFact
@@ -42,7 +41,7 @@ def _apply(code: str, found: Sequence[ApplyFact]) -> Problem:
         f"{listed(names)}{because(first.reason)}",
         advice="Change what the reason names, on the cluster or in the declaration; it is tried again by itself.",
         since=oldest(each.since for each in found),
-        way_out=WayOut(label="Open stream", address=f"/tenants/{quote(first.stream)}"),
+        way_out=WayOut(label="Open stream", address=f"/tenants/{first.stream}"),
     )
 
 
@@ -58,7 +57,7 @@ def _failing(found: Sequence[WebhookFact]) -> Problem:
         text=f"{total} to {'webhook' if one else 'webhooks'} {listed(names)} failed: the receiver gets no events.",
         advice="Check the receiver, then send the failed deliveries again.",
         since=oldest(each.since for each in found),
-        way_out=WayOut(label=f"Open {names[0]}", address=f"/webhooks/{quote(names[0], safe='')}")
+        way_out=WayOut(label=f"Open {names[0]}", address=f"/webhooks/{names[0]}")
         if one
         else WayOut(label="Open webhooks", address="/webhooks"),
     )

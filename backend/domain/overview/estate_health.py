@@ -44,9 +44,15 @@ def _fine(facts: EstateFacts) -> str:
     online = f"{sum(not each.is_offline for each in facts.clusters):,} of {counted(total, 'cluster')} online"
     if not facts.has_tree:
         return f"{online}; nothing is copied between clusters before there is a tree."
-    in_time, distributors = (sum(each.in_time is True for each in facts.distributors), len(facts.distributors))
-    share = "All" if in_time == distributors else f"{in_time:,} of"
-    return f"{share} {counted(distributors, 'distributor')} in time, 0 unacknowledged losses, {online}."
+    distributors = counted(len(facts.distributors), "distributor")
+    in_time = sum(each.in_time is True for each in facts.distributors)
+    unknown = len(facts.distributors) - in_time
+    share = (
+        f"{in_time:,} of {distributors} in time, {unknown:,} not known yet"
+        if unknown
+        else f"All {distributors} in time"
+    )
+    return f"{share}, 0 unacknowledged losses, {online}."
 
 
 def _counts(facts: EstateFacts) -> dict[str, int | None]:

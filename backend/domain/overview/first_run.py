@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from urllib.parse import quote
 
 from backend.domain.access.access import Action
 from backend.domain.base.words import counted
@@ -94,7 +93,7 @@ class FirstRunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A fact that was found for a step, and the page on which a fault is mended."""
+    """Result of a step so far, and the page on which a fault is mended."""
 
     text: str
     is_good: bool = True
@@ -176,7 +175,7 @@ def _found(each: FirstCluster) -> Finding:
         text=f"{each.name} is offline{because(each.reason)} Check its bootstrap servers and client properties.",
         is_good=False,
         label=f"Change {each.name}",
-        address=f"/clusters/{quote(each.name, safe='')}/-change",
+        address=f"/clusters/{each.name}/-change",
     )
 
 

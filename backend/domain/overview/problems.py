@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
-from urllib.parse import quote
 
 from backend.domain.base.words import counted
 
@@ -17,6 +17,7 @@ T = TypeVar("T")
 FEW = 3
 """Most problems of one code that are listed one by one; more are summed up in one problem."""
 _LONGEST_REASON = 200
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
 _CONNECT = re.compile(r"([^/\s]+)/\S+ Connect to \S+ failed: (.+?)(?: \(after .*\))?")
 """Reason of librdkafka: "<address>/<broker>: Connect to <address> failed: Connection refused (after 0ms in …)"."""
 
@@ -28,9 +29,9 @@ class Kind(StrEnum):
     AVAILABILITY = "availability"
     LATENESS = "lateness"
     DRIFT = "drift"
-    """The state differs from the declared one."""
+    """The estate is not as it was declared."""
     INFORMATION = "information"
-    """An explanation of what is seen; no problem."""
+    """An explanation of what is seen, and no problem."""
 
 
 class Severity(StrEnum):
@@ -54,7 +55,7 @@ class Problem:
     """A problem, or a piece of information."""
 
     code: str
-    """Name of the problem; one code has one kind and one severity."""
+    """Name of what is wrong; one code has one kind and one severity."""
     kind: Kind
     severity: Severity
     subject: str
@@ -62,7 +63,7 @@ class Problem:
     text: str
     """One sentence: what is wrong, and where."""
     advice: str
-    """Action that mends it."""
+    """One sentence that says what to do."""
     since: datetime | None = None
     way_out: WayOut
 
@@ -121,11 +122,16 @@ def are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
+def gist(reason: str) -> str:
+    """Return a reason in brief; of librdkafka's, the error and the address."""
+    text = reason.strip().rstrip(".")
+    found = _CONNECT.fullmatch(text)
+    return f"{found[2]} at {found[1]}" if found else text
+
+
 def because(reason: str | None) -> str:
     """Return the end of a sentence: a colon with the reason if there is one, and the full stop."""
-    text = (reason or "").strip().rstrip(".")
-    if found := _CONNECT.fullmatch(text):
-        text = f"{found[2]} at {found[1]}"
+    text = gist(reason or "")
     if len(text) > _LONGEST_REASON:
         text = f"{text[:_LONGEST_REASON]}…"
     return f": {text}." if text else "."
@@ -137,6 +143,11 @@ def oldest(times: Iterable[datetime | None]) -> datetime | None:
 
 
 def address(path: str, **query: str) -> str:
-    """Return an address of the console, with its parameters quoted."""
-    given = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+    """Return an address of the console, with its parameters quoted. Names in paths need no quotes."""
+    given = "&".join(f"{name}={_quoted(value)}" for name, value in query.items())
     return f"{path}?{given}" if given else path
+
+
+def _quoted(text: str) -> str:
+    """Quote a text as RFC 3986 says; names of groups may have any character."""
+    return "".join(each if each in _PLAIN else f"%{byte:02X}" for each in text for byte in each.encode())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from urllib.parse import quote
 
 from backend.domain.overview.estate_facts import SwitchFact
 from backend.domain.overview.problems import Kind, Problem, Severity, WayOut, because, listed
@@ -27,8 +26,8 @@ def _who(each: SwitchFact) -> str:
 
 def _way_out(each: SwitchFact) -> WayOut:
     if each.places:
-        return WayOut(label="Open environment", address=f"/tenants/{quote(each.places[0])}")
-    return WayOut(label="Open switch", address=f"/switches/{quote(each.id, safe='')}")
+        return WayOut(label="Open environment", address=f"/tenants/{each.places[0]}")
+    return WayOut(label="Open switch", address=f"/switches/{each.id}")
 
 
 def _failed(each: SwitchFact) -> Problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from urllib.parse import quote
 
 from backend.domain.base.words import counted
 from backend.domain.overview.estate_facts import StreamFact, TenantFacts
@@ -102,5 +101,5 @@ def _stream(
         f"{where if len(names) == 1 else 'on all clusters'}.",
         advice=advice,
         since=oldest(each.since for each in found),
-        way_out=WayOut(label="Open stream", address=f"/tenants/{quote(names[0])}"),
+        way_out=WayOut(label="Open stream", address=f"/tenants/{names[0]}"),
     )

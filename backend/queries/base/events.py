@@ -56,7 +56,7 @@ def list_events(
     log = PostgresEventLog(connection, _NO_EVENTS_TO_DECODE)
     if tenants is None:
         return log.stored(after, limit, stream_prefix)
-    streams, below = _streams_of(tenants)
+    streams, below = streams_of(tenants)
     return log.stored(after, limit, stream_prefix, streams=streams, below=below)
 
 
@@ -146,11 +146,11 @@ def _begins(stream: str) -> ColumnElement[bool]:
 
 def of_tenants(tenants: Collection[str]) -> ColumnElement[bool]:
     """Return the WHERE clause for the events that members of these tenants may read."""
-    streams, below = _streams_of(tenants)
+    streams, below = streams_of(tenants)
     return sa.or_(events.c.stream.in_(streams), *map(_begins, below))
 
 
-def _streams_of(tenants: Collection[str]) -> tuple[list[str], list[str]]:
+def streams_of(tenants: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the event streams of tenants, and the prefixes of their applications' streams."""
     named = sorted(tenants)
     own = [f"{kind}-{tenant}" for tenant in named for kind in ("tenant", "messages")]

@@ -7,17 +7,22 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Table
+from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from backend.domain.distribution import assignment
 from backend.domain.overview.first_run import Arrival, Places, Produced
 from backend.projections.streams import STREAM, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.trees import tree_targets
 from backend.queries.base.events import newest_of, times_of
+from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.queries.distribution.stream_measures import stream_measures
+from backend.settings import settings
 
+_MOST_STREAMS = 5
+"""Streams of tenants that are looked up: there may be millions of measures."""
 _CHAIN = (
     (streams, STREAM),
     (environments, ("tenant", "instance", "name")),
@@ -45,26 +50,40 @@ def _declared_at(connection: Connection, position: int) -> datetime | None:
 
 
 def first_arrival(connection: Connection, seen: Collection[str] | None = None) -> Arrival | None:
-    """Return the copy of a record of a declared stream that tasks have counted last; None: there is none yet."""
+    """Return a copy of a record of a declared stream that tasks have counted; None: there is none yet.
+
+    `seen`: of the first streams of these tenants, which are looked up by the tasks' names.
+    """
     of = stream_measures.c
     is_its: ColumnElement[bool] = sa.not_(of.stream.startswith("_treeline"))
     if seen is not None:
-        is_its = sa.func.split_part(of.stream, "/", 1) == sa.any_(sa.literal(sorted(seen), ARRAY(sa.Text)))
+        names = sa.literal(_first_streams(connection, seen), ARRAY(sa.Text))
+        edges = sa.select(tree_targets.c.cluster, tree_targets.c.level).where(as_of(tree_targets, None))
+        places = [(cluster, level) for cluster, level in connection.execute(edges)]
+        tasks = [task.name for task in assignment.tasks(places, partition_buckets(connection, settings()))]
+        is_its = sa.and_(of.unit == sa.any_(sa.literal(tasks, ARRAY(sa.Text))), of.stream == sa.any_(names))
     query = sa.select(of.unit, of.stream, of.latency_ms).where(is_its, of.records_before + of.records > 0)
     row = connection.execute(query.limit(1)).one_or_none()
     if row is None:
         return None
     _, source, level, _ = row.unit.split(":")
-    target = _target(connection, tree_targets, source, int(level))
-    return (
-        None
-        if target is None
-        else Arrival(stream=row.stream, source=source, target=target, latency_ms=row.latency_ms)
+    target = _target(connection, source, int(level))
+    if target is None:
+        return None
+    return Arrival(stream=row.stream, source=source, target=target, latency_ms=row.latency_ms)
+
+
+def _first_streams(connection: Connection, seen: Collection[str]) -> list[str]:
+    query = sa.select(*(streams.c[part] for part in STREAM)).where(
+        as_of(streams, None), streams.c.tenant.in_(sorted(seen))
     )
+    rows = connection.execute(query.order_by(streams.c.valid_from).limit(_MOST_STREAMS))
+    return ["/".join(row) for row in rows]
 
 
-def _target(connection: Connection, table: Table, source: str, level: int) -> str | None:
-    query = sa.select(table.c.target).where(table.c.cluster == source, table.c.level == level, as_of(table, None))
+def _target(connection: Connection, source: str, level: int) -> str | None:
+    of = tree_targets.c
+    query = sa.select(of.target).where(of.cluster == source, of.level == level, as_of(tree_targets, None))
     found: str | None = connection.execute(query.limit(1)).scalar_one_or_none()
     return found
 

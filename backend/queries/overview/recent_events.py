@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,12 +14,12 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from backend.eventlog.recorded import StoredEvent
 from backend.eventlog.store import stored_of
 from backend.eventlog.tables import events
-from backend.queries.base.events import events_before
+from backend.queries.base.events import streams_of
 
 MOST_COUNTED = 1_000
 """Events of one kind that are counted; more are as many."""
 _MOST_OF_TENANTS = 300
-"""Newest events of tenants among which those of the last day are counted."""
+"""Newest events of each of a tenant's event streams among which those of the last day are counted."""
 _CLOCKS_DIFFER = timedelta(minutes=2)
 """Events have the time of the process that appended them, positions the order in which they were appended."""
 _LAST = 2**63 - 1
@@ -57,13 +58,24 @@ def recent_events(connection: Connection, since: datetime, names: Collection[str
 def recent_events_of(
     connection: Connection, since: datetime, names: Collection[str], tenants: Collection[str]
 ) -> RecentEvents:
-    """Return the same of the tenants' own events, as far as they are among the newest ones."""
-    counts: dict[str, int] = {}
+    """Return the same of the tenants' own events, as far as they are among the newest ones of their streams."""
+    streams, below = streams_of(tenants)
+    named = sa.func.unnest(sa.bindparam("streams", streams, ARRAY(sa.Text))).table_valued("stream")
+    named = named.render_derived("named")
+    # By versions, which have an index within each stream, and only then by time.
+    newest_of_stream = sa.select(events).where(events.c.stream == named.c.stream)
+    of_stream = newest_of_stream.order_by(events.c.version.desc()).limit(_MOST_OF_TENANTS).lateral("of_stream")
+    own = sa.select(*of_stream.c).select_from(named.join(of_stream, sa.true()))
+    begins = sa.or_(sa.false(), *(events.c.stream.startswith(each, autoescape=True) for each in below))
+    applications = sa.select(events).where(begins, events.c.position >= _begin(since)).limit(_MOST_OF_TENANTS)
+    counts: Counter[str] = Counter()
     newest: dict[str, StoredEvent] = {}
-    for event in events_before(connection, _LAST, _MOST_OF_TENANTS, tenants=tenants):
+    rows = [*connection.execute(own), *connection.execute(applications)]
+    for event in map(stored_of, rows):
         if event.name in names and event.time >= since:
-            counts[event.name] = counts.get(event.name, 0) + 1
-            newest.setdefault(event.name, event)
+            counts[event.name] += 1
+            before = newest.setdefault(event.name, event)
+            newest[event.name] = max(before, event, key=lambda each: each.position)
     return RecentEvents(counts=counts, newest=newest)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.domain.base.known import total
+from backend.domain.overview.problems import gist
 from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.overview.estate_state import EstateState
 from backend.web.history.sparkline import Sparkline
@@ -31,6 +32,11 @@ class ClusterCard:
     active_tenants: int
     under_replicated: int | None
     trend: Sparkline | None
+
+    @property
+    def reason(self) -> str | None:
+        """Return why it is offline, in brief."""
+        return gist(self.row.reason) if self.row.state == "offline" and self.row.reason else None
 
     @property
     def is_troubled(self) -> bool:

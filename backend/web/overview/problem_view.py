@@ -42,7 +42,7 @@ class HealthView:
 
     health: Health
     tone: str
-    """`fine`, `warning`, `critical`; `plain`: there is nothing to judge yet."""
+    """`fine`, `warning`, `critical`; `plain`: not everything is known yet."""
     glyph: str
     problems: Sequence[ProblemView]
     notes: Sequence[ProblemView]
@@ -62,11 +62,15 @@ def health_view(health: Health, viewer: Caller, *, is_empty: bool, shows_all: bo
     problems = [each for each in shown if each.problem.kind is not Kind.INFORMATION]
     first = problems if shows_all else problems[:SHOWN]
     rest = Counter(each.problem.kind for each in problems[len(first) :])
-    tone = "fine" if health.is_fine else str(health.severity)
+    # While some distributors do not know yet whether they are in time, nothing is said in green.
+    is_open = health.counts.get("distributors_in_time") != health.counts.get("distributors")
+    tone, glyph = ("fine", "running") if health.is_fine else (str(health.severity), _GLYPHS[health.severity])
+    if health.is_fine and (is_empty or is_open):
+        tone, glyph = "plain", "unobserved" if is_empty else "starting"
     return HealthView(
         health=health,
-        tone="plain" if is_empty and health.is_fine else tone,
-        glyph=("unobserved" if is_empty else "running") if health.is_fine else _GLYPHS[health.severity],
+        tone=tone,
+        glyph=glyph,
         problems=first,
         notes=[each for each in shown if each.problem.kind is Kind.INFORMATION],
         total=len(problems),

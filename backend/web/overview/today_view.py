@@ -1,4 +1,4 @@
-"""The changes of the last day: a line for each subject, with counts that lead to the timeline."""
+"""Events of the last day: a line for each subject, with counts that lead to the timeline."""
 
 from __future__ import annotations
 

@@ -87,6 +87,7 @@ def test_a_tenant_finds_its_own_and_no_other(acme: Console) -> None:
     )
     assert {kind for kind, *_ in hits(owner.get("/find?q=prod"))} == {"environment", "stream"}
     assert [name for _, name, _ in hits(owner.get("/find"))] == [
+        "Overview",
         "Tenants",
         "Schemas",
         "Groups",

@@ -77,7 +77,7 @@ def live_has_come(page: Page, weight: Weight) -> bool:
     return weight.of_path("/tree/live") >= LEAST_LIVE_BYTES
 
 
-@some_now("path", ["/login", "/tree", "/charts"], now=(1,))
+@some_now("path", ["/login", "/overview", "/charts", "/tree"], now=(1,))
 def test_a_first_visit_is_light(acme: Console, database: Database, browser: Browser, path: str) -> None:
     if path == "/charts":
         many = [each * 1.5 for each in range(24 * 60)]

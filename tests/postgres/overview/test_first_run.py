@@ -85,3 +85,16 @@ def test_a_tenant_is_led_to_its_first_stream(console: Console) -> None:
     assert re.findall(r'data-progress="(\w+)"', page.text) == ["next", "later"]
     assert 'href="/tenants/acme/retail/-new"' in page.text and "globex" not in page.text
     assert "There are no streams yet: declare the first one." in text_of(page)
+
+
+def test_a_tenant_sees_a_record_of_its_own_arrive(acme: Console, database: Database) -> None:
+    member = visitor(acme, "member")
+    arrive(database, "globex/shop/prod/items")
+    assert re.findall(r'data-progress="(\w+)"', member.get("/").text) == ["done", "next"]
+    arrive(database, "acme/retail/prod/orders")
+
+    def text() -> str:
+        return text_of(member.get("/"))
+
+    eventually(lambda: "acme/retail/prod/orders on c1 arrived on c2" in text(), "the page shows the arrival")
+    assert "globex" not in text()

@@ -76,15 +76,9 @@ def started(acme: Console) -> list[str]:
 def test_the_form_offers_what_there_is(operator: Visitor) -> None:
     page = operator.get(PLAN)
     assert "c1: 2 environments" in page.text and "c3: 0 environments" in page.text
-<<<<<<< HEAD
     suggested = operator.get("/find/-names?kind=scope").json()
     assert {"acme", "acme/retail", "acme/retail/prod", "globex/shop/prod"} <= {each["name"] for each in suggested}
     assert "data-names=scope" in page.text
-=======
-    assert 'name="who"' in page.text and "data-names=scope" in page.text
-    scopes = [each["name"] for each in operator.get("/find/-names?kind=scope").json()]
-    assert {"acme", "acme/retail", "acme/retail/prod", "globex/shop/prod"} <= set(scopes)
->>>>>>> wip/nav
     assert 'id="plan"' not in page.text
 
 

@@ -45,7 +45,7 @@ class Picture:
 
 GALLERY: dict[str, tuple[Picture, ...]] = {
     "The estate": (
-        Picture("overview", "/overview", "The overview: a verdict, problems, clusters, the last day", True, True),
+        Picture("overview", "/overview", "One verdict, problems first, clusters, the last day", True, True),
         Picture("tree", "/tree", "The tree with its clusters, and each distributor's rate and lag", True, True),
         Picture("tree-earlier", "/tree?at=9", "The tree as of an earlier position of the event log"),
         Picture("find", "/find?q=ord", "Search results"),

@@ -251,7 +251,7 @@ def test_information_is_no_problem(code: str) -> None:
         (FINE, "All 2 distributors in time, 0 unacknowledged losses, 3 of 3 clusters online."),
         (
             replace(FINE, distributors=(ONE, replace(OTHER, in_time=None))),
-            "1 of 2 distributors in time, 0 unacknowledged losses, 3 of 3 clusters online.",
+            "1 of 2 distributors in time, 1 not known yet, 0 unacknowledged losses, 3 of 3 clusters online.",
         ),
         (
             replace(FINE, distributors=(), has_tree=False),
