@@ -275,7 +275,7 @@ def test_the_way_back_is_planned_from_the_switch(acme: Console, database: Databa
     answer = operator.client.post(PLAN, data={**form_of(page), "confirm": "c2"})
     back = acme.rest.ok("GET", answer.headers["location"])
     assert (back["from"], back["to"], back["reverses"]) == ("c2", "c1", "s1")
-    assert "reverses s1" in said(operator.get(answer.headers["location"]))
+    assert "reverses Switch 1 · c1 → c2" in said(operator.get(answer.headers["location"]))
 
 
 def test_one_that_was_aborted_can_be_planned_again(acme: Console, database: Database, operator: Visitor) -> None:
