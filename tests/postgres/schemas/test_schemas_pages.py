@@ -385,18 +385,3 @@ def test_differences_have_the_numbers_of_both_texts() -> None:
     ]
     assert hunks("a", "a") == ()
     assert hunks("a\n" * (MOST_LINES + 1), "a") is None
-
-
-def test_the_stream_s_tab_compares_its_two_latest_versions_and_any_two(acme: Console) -> None:
-    member = Visitor(acme, "mia", acme="member")
-    tab = "/tenants/acme/retail/prod/orders/-schema"
-    page = member.get(tab)
-    assert rows(page, "data-subject").keys() == {MINE}
-    assert f"Version 2 against version 1 {MINE}" in said(page) and 'class="added"' in page.text
-    back = member.get(f"{tab}?subject={MINE}&version=1&against=2")
-    assert "Version 1 against version 2" in said(back) and 'class="removed"' in back.text
-    assert member.get(f"{tab}?subject={THEIRS}").status_code == 404
-    assert member.get(f"{tab}?version=9").status_code == 404
-    assert member.get(f"{tab}?version=x").status_code == 422
-    empty = Visitor(acme, "gus", globex="member").get("/tenants/globex/shop/prod/items/-schema")
-    assert MINE not in empty.text
