@@ -98,7 +98,7 @@ def test_while_it_is_computed_the_page_asks_for_news(database: Database, viewer:
     assert 'id="map"' not in page.text
     assert "/reassignment" not in page.text
     news = viewer.get("/placements/p1/-live")
-    assert "Computing plan: placement of c1 · Treeline" in news.text
+    assert "Computing plan: Placement 1 · c1 · Treeline" in news.text
     assert "HX-Refresh" not in news.headers
     planned(database, "p1", documents(SMALL))
     assert viewer.get("/placements/p1/-live").headers["HX-Refresh"] == "true"
