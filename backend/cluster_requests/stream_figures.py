@@ -87,9 +87,11 @@ Read = Callable[[str, dict[str, Any], str, float], TopicFigures | None]
 class FiguresReader:
     """Reader of streams' figures for one process. Safe to share between threads."""
 
-    def __init__(self, seconds: float, read: Read = read_figures) -> None:
+    def __init__(
+        self, seconds: float, read: Read = read_figures, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Build the reader. `seconds`: time that each cluster has; `read`: the request to one cluster."""
-        self._seconds, self._read = seconds, read
+        self._seconds, self._read, self._clock = seconds, read, clock
         self._answers: CachedAnswers[tuple[ClusterFigures, ...]] = CachedAnswers(KEPT_SECONDS, _MOST_STREAMS)
         self._ends: dict[tuple[str, str], Ends] = {}
         """(STREAM, cluster) -> ends of the read before, the most recently read last."""
@@ -126,7 +128,7 @@ class FiguresReader:
         )
 
     def _rate(self, stream: str, cluster: str, found: TopicFigures) -> Rate | None:
-        now = Ends(at_seconds=time.monotonic(), topic_id=found.topic_id, ends=found.ends)
+        now = Ends(at_seconds=self._clock(), topic_id=found.topic_id, ends=found.ends)
         with self._lock:
             before = self._ends.pop((stream, cluster), None)
             self._ends[stream, cluster] = now

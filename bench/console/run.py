@@ -46,6 +46,9 @@ PAGES = """
 /tenants/tenant-007/-members/-new
 {prod} {prod}?at={half} {prod}/-change {prod}/-new
 {prod}/stream-0007 {prod}/stream-0007?at={half} {prod}/stream-0007/-change {prod}/stream-0007/-applied
+{prod}/stream-0007/-groups {prod}/stream-0007/-partitions {prod}/stream-0007/-settings
+{prod}/stream-0007/-settings?at={half} {prod}/stream-0007/-schema {prod}/stream-0007/-history
+{prod}/stream-0007/-history?at={half} /tenants/-stream?find=prod
 {prod}/-applications/application-0007 {prod}/-applications/application-0007?at={half}
 {prod}/-applications/application-0007/-change
 /schemas /schemas?at={half}

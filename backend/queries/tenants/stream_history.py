@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Table
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from backend.domain.names.names import StreamName
 from backend.eventlog.recorded import StoredEvent
@@ -24,6 +25,8 @@ from backend.queries.base.events import of_tenants
 
 MOST_LOOKED_AT = 2_000
 """Newest events of an event stream that are searched for events without a row."""
+_MOST_POSITIONS = 2_000
+"""Newest positions of a stream from which a page is taken; events that the viewer may not read are left out."""
 
 
 def stream_events(
@@ -44,11 +47,14 @@ def stream_events(
     rows_of = [each for table in (streams, stream_topics) for each in _by_rows(table, name)]
     of_edges = _losses(name) if tenants is None else []
     found = sa.union(*rows_of, _by_grants(name), *of_edges, *_loose(name, clusters)).subquery()
-    query = sa.select(events).where(events.c.position.in_(sa.select(found.c.position)))
+    newest = sa.select(found.c.position).order_by(found.c.position.desc()).limit(_MOST_POSITIONS)
     if before is not None:
-        query = query.where(events.c.position < before)
+        newest = newest.where(found.c.position < before)
     if at is not None:
-        query = query.where(events.c.position <= at)
+        newest = newest.where(found.c.position <= at)
+    # Two statements: with one, PostgreSQL may walk the log backwards and look for each of its positions here.
+    positions = list(connection.execute(newest).scalars())
+    query = sa.select(events).where(events.c.position == sa.any_(sa.literal(positions, ARRAY(sa.BigInteger))))
     if tenants is not None:
         query = query.where(of_tenants(tenants))
     rows = connection.execute(query.order_by(events.c.position.desc()).limit(most))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,23 @@ def list_environments(
     """Return an instance's environments, by name."""
     found = _rows(connection, environments, at, tenant=tenant, instance=instance)
     return [EnvironmentRow(**row) for row in found]
+
+
+def find_environments(
+    connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
+) -> list[EnvironmentRow]:
+    """Return at most `most` environments whose full name has all words, by name.
+
+    `tenants_seen`: only these tenants'; None: all.
+    """
+    t = environments.c
+    name = t.tenant + "/" + t.instance + "/" + t.name
+    query = sa.select(environments).where(as_of(environments, None))
+    query = query.where(*(name.icontains(word, autoescape=True) for word in words))
+    if tenants_seen is not None:
+        query = query.where(t.tenant.in_(tenants_seen))
+    rows = connection.execute(query.order_by(t.tenant, t.instance, t.name).limit(most))
+    return [EnvironmentRow(**_values(row)) for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)

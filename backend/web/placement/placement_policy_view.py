@@ -37,6 +37,7 @@ class PolicyView:
     """Time after which an arrived broker counts as joined."""
     proposed: PlacementRow | None = None
     """A proposed placement that waits for an operator."""
+    proposed_name: str = ""
 
     @property
     def sentence(self) -> str:

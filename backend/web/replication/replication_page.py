@@ -17,6 +17,7 @@ from backend.domain.base.errors import NotFound
 from backend.domain.placement.leader_elections import PreferredLeadersElected, event_stream
 from backend.domain.placement.placement_runs import PlacementState
 from backend.queries.base.events import newest_of
+from backend.queries.base.names_of_events import name_placements
 from backend.queries.base.naming import streams_of_topics
 from backend.queries.clusters.broker_presence import read_brokers
 from backend.queries.clusters.clusters import ClusterRow, get_cluster
@@ -31,6 +32,7 @@ from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.placement.placement_policy_view import PolicyView
 from backend.web.placement.placement_view import PLACEMENTS
 from backend.web.replication.replication_view import ReplicationView, elected_said
+from backend.web.words.names import placement_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -89,12 +91,14 @@ def _policy(connection: Connection, row: ClusterRow, position: int | None, settl
     newest = next(iter(list_placements(connection, position, cluster=row.name, most=1)), None)
     waits = newest is not None and newest.proposal is not None and newest.state is PlacementState.PLANNED
     seen = read_brokers(connection, row.kafka_cluster_id)
+    named = name_placements(connection, [newest.id]) if newest is not None and waits else {}
     return PolicyView(
         policy=find_policy(connection, row.name, position).policy,
         # Brokers' arrivals and departures are not stored; the observation itself is shown above.
         seen=seen if position is None else replace(seen, brokers=()),
         settled=settled,
         proposed=newest if waits else None,
+        proposed_name="" if newest is None else placement_number(named.get(newest.id), newest.id),
     )
 
 

@@ -27,6 +27,7 @@ from backend.domain.base.errors import DomainError, FieldError, NotFound, PlanSt
 from backend.domain.switch.cluster_switch import EMERGENCY, TO_TARGET
 from backend.domain.switch.switch_facts import SwitchRequest
 from backend.domain.switch.switch_plan import Plan
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.switch.switch_clients import presence_ms
 from backend.queries.switch.switches import find_switch, recent_holds
 from backend.switching import planning
@@ -43,6 +44,7 @@ from backend.web.switch.switch_readiness import Readiness
 from backend.web.switch.switch_remedies import ADDRESS, Remedies
 from backend.web.switch.switch_request_form import NAMES, choices, request_of
 from backend.web.switch.switches_page import SWITCHES
+from backend.web.words.names import switch_name
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -134,6 +136,8 @@ def _page(
     with services.reading() as connection:
         options = choices(connection, given)
         holds_ms = [] if plan is None else recent_holds(connection, plan.request.source, MOST_HOLDS)
+        reverses = given.get("reverses", "")
+        named = name_switches(connection, [reverses] if reverses else [])
     errors: dict[str, list[str]] = {}
     for each in () if refused is None else refused.errors:
         errors.setdefault(each.pointer.lstrip("/"), []).append(each.detail)
@@ -146,6 +150,7 @@ def _page(
         "stale": isinstance(refused, PlanStale),
         "changes": ([], []),
         "trail": [SWITCHES],
+        "reversed_name": switch_name(named.get(reverses), reverses),
         "plan": None,
     }
     if plan is not None:

@@ -77,6 +77,11 @@ class FiguresView:
         return [(each.cluster, each.figures) for each in self.found if each.figures is not None]
 
     @property
+    def is_rated(self) -> bool:
+        """Return whether some cluster has a rate, which takes two observations."""
+        return any(each.rate is not None for each in self.found)
+
+    @property
     def problems(self) -> list[Problem]:
         """Return a sentence for each cluster without figures, and for those without sizes."""
         said = []

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
-from backend.domain.access.access import Action, Caller, may
+from backend.domain.access.access import Action, Caller, may, may_somewhere
 from backend.domain.switch.switch_facts import Place
 from backend.domain.tenants.application import GrantState
 from backend.queries.access.users import list_members
@@ -21,7 +21,7 @@ from backend.queries.tenants.applications import list_applications, list_grants
 from backend.queries.tenants.stream_lines import stream_lines
 from backend.queries.tree.trees import tree_names
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant, offer, reasons
+from backend.web.frame.pages import Offer, PageRoute, enter, enter_in_some_tenant, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.switch.active_cluster_view import active_cluster_views
@@ -56,6 +56,8 @@ def tenants_page(
         places[tenant] += 1
     views = [TenantView(name, places[name], totals[name], caller.tenants.get(name)) for name in names]
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create tenant", "/tenants/-new")]
+    if may_somewhere(caller, Action.DECLARE_STREAMS) and shown:
+        offers.insert(0, Offer("Declare stream", "/tenants/-stream", None))
     context = {
         "past": past,
         "table": TENANTS.view(views, query),

@@ -41,6 +41,8 @@ PAGES = (
     ),
     *(f"{PROD}/orders", f"{PROD}/orders/-change", f"{PROD}/orders/-delete", f"{PROD}/-applications/-new"),
     f"{PROD}/orders/-messages/-produce",
+    *(f"{PROD}/orders?figures=1", f"{PROD}/orders/-groups", f"{PROD}/orders/-schema", f"{PROD}/orders/-settings"),
+    *(f"{PROD}/orders/-partitions?figures=1", f"{PROD}/orders/-history", "/tenants/-stream"),
     *(f"{PROD}/-applications/billing", f"{PROD}/-applications/billing/-change", "/offsets", "/switches"),
     *("/offsets?at=9", "/schemas?at=9", "/trace?at=9", "/clusters/c1/replication?at=9"),
     *("/switches/s1", "/switches/s1/-abort", "/switches/plan", "/placements", "/placements/p1", "/placements/p2"),

@@ -37,7 +37,7 @@ def test_asked_for_watched_and_looked_at(
     placement = page.url.rpartition("/")[2]
     planned(database, placement, documents(GROWN))
     expect(page.locator("#state")).to_have_text("Planned")
-    expect(page).to_have_title("Planned: placement of c1 · Treeline")
+    expect(page).to_have_title("Planned: Placement 1 · c1 · Treeline")
     expect(page.get_by_role("img", name="Replicas of each broker before and after")).to_be_visible()
     expect(page.locator("#live")).to_have_count(0)
     # The grid is reached and scrolled by keyboard.

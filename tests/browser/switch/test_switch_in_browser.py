@@ -48,7 +48,7 @@ def test_plan_type_start_watch_and_abort(
     expect(page.locator("#live")).to_have_text("live")
     commands(database, to(Phase.HOLDING, missing_records=3), switch=switch)
     expect(page.locator("#state")).to_have_text("Holding")
-    expect(page).to_have_title("Holding: c1 to c2 · Treeline")
+    expect(page).to_have_title("Holding: Switch 1 · c1 → c2 (acme/retail/prod) · Treeline")
     expect(page.locator("[data-client='checkout-1']")).to_be_visible()
     held = page.locator("#held")
     before = held.inner_text()

@@ -201,7 +201,7 @@ def watch_it_hold(page: Page, slow: ByHand) -> None:
     """Check that the switch waits for one client, by name, and offers to force it or to abort."""
     expect(page.locator("#waits-for")).to_have_text("Waiting for 1 client to hold.", timeout=PATIENT)
     expect(page.locator("#state")).to_have_text("Holding")
-    expect(page).to_have_title(f"Holding: {OLD} to {NEW} · Treeline")
+    expect(page).to_have_title(re.compile(rf"^Holding: Switch \d+ · {OLD} → {NEW} "))
     expect(page.locator("#live")).to_have_text("live", timeout=PATIENT)
     assert [row[0] for row in cells(page.locator("[data-client]"))] == [slow.name]
     expect(page.locator("#held")).to_have_text(re.compile(r"^[\d.]+ m?s$"))
@@ -231,7 +231,7 @@ def check_end(page: Page, source: str, target: str, *, clients: int) -> None:
     """Check that the page went through the phases by itself, and that its report lists no one."""
     expect(page.locator("#report")).to_be_visible(timeout=PATIENT)
     expect(page.locator("#state")).to_have_text("Completed")
-    expect(page).to_have_title(f"Completed: {source} to {target} · Treeline")
+    expect(page).to_have_title(re.compile(rf"^Completed: Switch \d+ · {source} → {target} "))
     seen, order = page.evaluate("window.seen"), list(LABELS.values())
     assert seen == sorted(seen, key=order.index) and seen[-1] == LABELS[Phase.COMPLETED]
     expect(page.locator("#live")).to_be_hidden(timeout=PATIENT)

@@ -35,7 +35,7 @@ def test_pages_say_what_there_is_and_lead_from_one_to_the_next(acme: Console) ->
         "c2": "c2 acme-retail-prod-orders acme-retail-prod-orders -… pending –",
         "c3": "c3 acme-prod-orders acme-prod-orders -… pending –",
     }
-    assert "Retention 7 d" in said(stream)
+    assert "Retention 7 d" in said(operator.get(f"{PROD}/orders/-settings"))
     for page, links in ((tenant, ["/tenants", PROD]), (environment, [f"{PROD}/orders", f"{PROD}/-new"])):
         assert all(f'href="{link}"' in page.text for link in links)
 

@@ -115,6 +115,6 @@ def test_a_proposal_says_why_it_was_made_and_why_it_is_held_back(operator: Visit
     assert "because brokers 7-9 joined and broker 2 left" in page
     assert "Not applied automatically: the plan has violations." in page
     assert "not applied automatically" in said(operator.get("/placements"))
-    assert '<a href="/placements/p1">Placement p1</a> is proposed' in operator.get(PAGE).text
+    assert '<a href="/placements/p1">Placement 1</a> is proposed' in operator.get(PAGE).text
     ask(database, "p2")
     assert 'id="proposed"' not in operator.get(PAGE).text, "somebody is at work"

@@ -66,7 +66,7 @@ def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
     orders = {"fewest": 2, "most": 2, "moving": True, "min_insync_replicas": 1, "unclean_election": True}
     with database.engine.begin() as connection:
         store_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
-    told = rows(owner.get(f"{PROD}/orders"), "data-replication")
+    told = rows(owner.get(f"{PROD}/orders/-settings"), "data-replication")
     assert told["c1"].startswith("c1 3 2, reassigning 1 acks=all: a record may be on one broker only")
     assert "unclean leader election is on" in told["c1"]
     assert told["c2"] == "c2 3 – – not observed yet"

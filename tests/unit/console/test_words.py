@@ -10,10 +10,12 @@ import pytest
 from backend.domain.base.words import lasting
 from backend.domain.topics.stream_settings import StreamSettings
 from backend.eventlog.registry import domain_registry
+from backend.queries.base.names_of_events import Names, PlacementNamed, SwitchNamed
 from backend.web.frame.templates import labels
 from backend.web.tree.tree_view import _gist
 from backend.web.words import figures
 from backend.web.words.field_words import label
+from backend.web.words.names import operation_name, placement_name, switch_name
 from backend.web.words.sentences import CHANGES, SENTENCES, TROUBLES, sentence
 
 
@@ -169,3 +171,49 @@ def test_settings_are_called_as_their_form_calls_them() -> None:
     assert {name: label(name) for name in settings} == {
         name: label for name, label in labels("stream_form.html").items() if name in settings
     }
+
+
+NAMES = Names(
+    switches={"4f2c": SwitchNamed(number=12, source="c1", target="c2")},
+    placements={"9b21": PlacementNamed(number=3, cluster="c2")},
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("SwitchAdvanced", {"switch": "4f2c", "phase": "holding"}, "Switch 12 (c1 → c2) is holding"),
+        (
+            "SwitchStarted",
+            {"switch": "4f2c", "source": "c1", "target": "c2", "mode": "planned"},
+            "Switch 12 of clients from c1 to c2 started, planned",
+        ),
+        ("SwitchCompleted", {"switch": "unknown"}, "Switch unknown completed"),
+        ("PlacementPaused", {"placement": "9b21", "cluster": "c2"}, "Placement 3 of c2 is paused"),
+    ],
+)
+def test_sentences_name_switches_and_placements_by_number(name: str, data: dict, text: str) -> None:
+    assert sentence(name, "any", data, None, NAMES) == text
+
+
+def test_names_of_things_without_one_are_their_ids() -> None:
+    switch, placement = NAMES.switches["4f2c"], NAMES.placements["9b21"]
+    assert (switch_name(switch, "4f2c"), switch_name(None, "4f2c")) == ("Switch 12 · c1 → c2", "Switch 4f2c")
+    assert (placement_name(placement, "9b21"), placement_name(None, "x")) == ("Placement 3 · c2", "Placement x")
+
+
+@pytest.mark.parametrize(
+    ("event", "data", "text"),
+    [
+        (
+            "DistributorTargetSwitched",
+            {"cluster": "c1", "level": 2, "target": "c3"},
+            "Change of target: c1 level 2 → c3",
+        ),
+        ("PrimaryMoveBegun", {"cluster": "c2", "previous": "c1"}, "Move of the primary: c1 → c2"),
+        ("AdoptionBegun", {"cluster": "c1", "topics": []}, "Adoption of topics: c1"),
+        ("AdoptionBegun", {}, "Operation"),
+    ],
+)
+def test_operations_are_called_by_what_they_change(event: str, data: dict, text: str) -> None:
+    assert operation_name(event, data, "Operation") == text
