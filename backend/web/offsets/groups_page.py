@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
@@ -106,6 +106,9 @@ def asked(
     )
 
 
+Filter = Annotated[Asked, Depends(asked)]
+
+
 def group_address(cluster: str, technical_group: str) -> str:
     """Return the address of a group's page."""
     return f"{GROUPS}/-of?{urlencode({'cluster': cluster, 'group': technical_group})}"
@@ -175,51 +178,30 @@ def groups_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    order: Text = BY_LAG,
+    wish: Filter,
     after_cluster: Text = "",
     after_group: Text = "",
 ) -> Response:
     """Show a page of the list."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     after = (after_cluster, after_group) if after_group else None
-    context = _listed(services, caller, asked(text, cluster, stream, diagnosis, order), after)
+    context = _listed(services, caller, wish, after)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 @router.get(GROUPS + "/-live")
-def groups_live(
-    services: Shared,
-    viewer: Viewer,
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    order: Text = BY_LAG,
-) -> Response:
+def groups_live(services: Shared, viewer: Viewer, wish: Filter) -> Response:
     """Return the part of the page that is refreshed."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, asked(text, cluster, stream, diagnosis, order), None)
+    context = _listed(services, caller, wish, None)
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
 
 
 @router.get(GROUPS + "/-export")
-def groups_export(
-    services: Shared,
-    viewer: Viewer,
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    group: Text = "",
-) -> Response:
+def groups_export(services: Shared, viewer: Viewer, wish: Filter, group: Text = "") -> Response:
     """Export the groups that match as CSV: one line for each partition. `group`: the exact name of one."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    wish = replace(asked(text, cluster, stream, diagnosis, BY_NAME), group=group)
-    lines = _exported(services, caller, wish)
+    lines = _exported(services, caller, replace(wish, order=BY_NAME, group=group))
     name = f"groups-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
