@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller, may, tenants_read
+from backend.domain.base.csv_lines import csv_lines
 from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.history.metrics import METRICS, Area, MetricInfo, metric_called
 from backend.queries.history.largest import largest_since
@@ -37,7 +38,6 @@ from backend.web.history.measure_charts import (
     title_of_many,
     window,
 )
-from backend.web.words.csv_lines import csv_lines
 from backend.web.words.figures import plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)

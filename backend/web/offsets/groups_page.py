@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller, may
+from backend.domain.base.csv_lines import csv_lines
 from backend.domain.offsets.group_diagnosis import CODES
 from backend.queries.clusters.clusters import leaves
 from backend.queries.history.measures import groups_with_history
@@ -33,7 +34,6 @@ from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.history.measure_charts import charts_address
 from backend.web.history.recent_sparklines import RecentSparklines
 from backend.web.offsets.group_words import LABELS, severity
-from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import plain, span
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -223,14 +223,14 @@ def _exported(services: ConsoleServices, caller: Caller, wish: Asked) -> Iterato
 
 def _lines(row: GroupRow) -> Iterator[tuple[Any, ...]]:
     members = {each.member_id: each for each in row.members}
-    about = (cell(row.group), row.place or "", cell(row.technical_group), row.cluster, row.state, row.protocol)
+    about = (row.group, row.place or "", row.technical_group, row.cluster, row.state, row.protocol)
     for each in row.partitions:
         owner = members.get(each.member or "")
         yield (
             *about,
             row.diagnosis.code,
             each.stream or "",
-            cell(each.topic),
+            each.topic,
             each.partition,
             each.committed_offset,
             each.end_offset,
@@ -238,7 +238,7 @@ def _lines(row: GroupRow) -> Iterator[tuple[Any, ...]]:
             each.records_per_second,
             each.produced_per_second,
             each.time_lag_ms,
-            cell(each.member),
-            cell(owner.client_id if owner else None),
-            cell(owner.host if owner else None),
+            each.member,
+            owner.client_id if owner else None,
+            owner.host if owner else None,
         )

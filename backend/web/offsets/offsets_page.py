@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller, may, may_somewhere
+from backend.domain.base.csv_lines import csv_lines
 from backend.domain.base.errors import NotFound
 from backend.queries.clusters.clusters import leaves
 from backend.queries.history.snapshot_offsets import list_commits
@@ -37,7 +38,6 @@ from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.past_observation import PastObservation, past_observation, requested_observation
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import clock, moment, plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -190,7 +190,7 @@ def _others(connection: Connection, then: PastObservation | None) -> Sequence[No
 
 def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
     committed = moment(row.committed_at_ms)
-    made = (cell(row.group), row.stream, row.partition, row.cluster, row.committed_offset, committed)
+    made = (row.group, row.stream, row.partition, row.cluster, row.committed_offset, committed)
     if not row.elsewhere:
         yield (*made, "", "", "", "", "", "")
     for each in row.elsewhere:
