@@ -15,7 +15,6 @@ from sqlalchemy import Connection
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.csv_lines import csv_lines
 from backend.domain.offsets.group_diagnosis import CODES
-from backend.queries.clusters.clusters import leaves
 from backend.queries.history.measures import groups_with_history
 from backend.queries.offsets.observed_groups import (
     GroupRow,
@@ -28,6 +27,7 @@ from backend.queries.offsets.observed_groups import (
     list_summaries,
 )
 from backend.queries.switch.switches import held_environments
+from backend.queries.tenants.visible_clusters import visible_leaves
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
@@ -119,7 +119,7 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         holding = held_environments(connection)
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
-        clusters = leaves(connection)
+        clusters = visible_leaves(connection, caller)
         trends = _TRENDS.read(connection, _with_history(connection, caller, rows[:MOST_SHOWN]))
     shown = rows[:MOST_SHOWN]
     further = None
