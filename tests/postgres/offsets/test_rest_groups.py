@@ -115,16 +115,14 @@ def test_a_tenant_learns_of_the_clusters_in_its_trees_only(both: Rest) -> None:
 
 def test_a_reset_on_a_cluster_of_others_is_one_on_an_unknown_cluster(both: Rest) -> None:
     both.add_clusters("c4")
-    place = "/tenants/globex/instances/shop/environments/prod"
-    assert both("POST", f"{place}/streams", {"name": "items", "partitions": 1}).status_code == 201
-    owner = new_user(both, "olga", globex="owner")
+    owner, stream = new_user(both, "olga", globex="owner"), "globex/retail/prod/items"
     for name in ("c4", "c9"):
-        body = {"cluster": name, "stream": ITEMS, "group": "stock", "to": "earliest"}
+        body = {"cluster": name, "stream": stream, "group": "stock", "to": "earliest"}
         refused = problem(owner("POST", "/offsets/reset", body), 404, "not-found")
         assert refused["detail"] == f"there is no cluster '{name}'"
-    body = {"cluster": "c4", "stream": ITEMS, "group": "stock", "to": "earliest"}
+    body = {"cluster": "c4", "stream": stream, "group": "stock", "to": "earliest"}
     assert (
-        problem(both("POST", "/offsets/reset", body), 404, "not-found")["detail"] == f"c4 has no topic of {ITEMS}"
+        problem(both("POST", "/offsets/reset", body), 404, "not-found")["detail"] == f"c4 has no topic of {stream}"
     )
 
 
