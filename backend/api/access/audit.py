@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import MOST_ITEMS, Reading, SharedServices
 from backend.api.frame.services import Services
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may
-from backend.domain.base.csv_lines import csv_lines
 from backend.domain.base.errors import ValueInvalid
 from backend.queries.access.audit import AuditFilter, AuditRow, Place, page
 

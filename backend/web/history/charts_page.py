@@ -14,8 +14,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may, tenants_read
-from backend.domain.base.csv_lines import csv_lines
 from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.history.metrics import METRICS, Area, MetricInfo, metric_called
 from backend.queries.history.largest import largest_since

@@ -12,8 +12,8 @@ from fastapi.responses import Response
 from sqlalchemy import Connection
 
 from backend.callers import STATUS
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action
-from backend.domain.base.csv_lines import csv_lines
 from backend.domain.base.errors import DomainError
 from backend.domain.names.names import StreamName
 from backend.messages import facts as message_facts

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may
-from backend.domain.base.csv_lines import csv_lines
 from backend.domain.offsets.group_diagnosis import CODES
 from backend.queries.history.measures import groups_with_history
 from backend.queries.offsets.observed_groups import (

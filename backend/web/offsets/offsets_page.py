@@ -15,8 +15,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may, may_somewhere
-from backend.domain.base.csv_lines import csv_lines
 from backend.domain.base.errors import NotFound
 from backend.queries.history.snapshot_offsets import list_commits
 from backend.queries.history.snapshot_offsets import list_not_followed as list_past_not_followed

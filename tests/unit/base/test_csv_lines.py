@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backend.domain.base.csv_lines import csv_lines
+from backend.csv_lines import csv_lines
 
 
 @pytest.mark.parametrize(
