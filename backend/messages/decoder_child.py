@@ -103,8 +103,9 @@ class _Server:
             if "check" in head:
                 self._at(Phase.EXPRESSION)
                 wrong = _compiled(head["check"])[1]
+                required = _required(head["check"]) if wrong is None else []
                 self._at(Phase.WAITING)
-                self._send(0, json.dumps({"wrong": wrong}))
+                self._send(0, json.dumps({"wrong": wrong, "required": required}))
             else:
                 self._decode(head, parts)
 
@@ -208,6 +209,16 @@ def _compiled(text: str) -> tuple[Holds | None, tuple[str, int] | None]:
         return None, (error.reason, error.position)
     except MemoryError:
         return None, ("it takes more memory than an expression may use", 0)
+
+
+def _required(text: str) -> list[str]:
+    """Return the texts that an expression requires, which is valid."""
+    from backend.messages.decoding import expressions
+
+    try:
+        return expressions.required(text)
+    except (MemoryError, RecursionError):
+        return []
 
 
 def _schema(language: str, text: str, references: Mapping[str, str]) -> KnownSchema:

@@ -78,8 +78,8 @@ class Decoders:
         self._pool = DecoderPool(most, limits)
         self._unusable = UnusableSchemas(limits.schema_seconds)
 
-    def check(self, expression: str) -> None:
-        """Check a JSONPath expression.
+    def check(self, expression: str) -> tuple[str, ...]:
+        """Check a JSONPath expression; return texts that occur in each value for which it holds.
 
         Raises ExpressionInvalid; DecodingEnded if no process is free within 10 s; DecodersUnavailable.
         """
@@ -88,9 +88,12 @@ class Decoders:
             try:
                 with self._pool.process(deadline) as process:
                     request = decoder_frames.request({"check": expression}, [])
-                    invalid = None
+                    invalid: ExpressionInvalid | None = None
+                    required: tuple[str, ...] = ()
                     for answer in process.ask(request, deadline):
                         invalid = _invalid(answer, process)
+                        if answer.is_last and invalid is None:
+                            required = _required(answer, process)
             except ProcessEnded as ended:
                 if ended.phase is Phase.EXPRESSION:
                     raise ExpressionInvalid(_clause(ended.reason), 0) from ended
@@ -104,7 +107,8 @@ class Decoders:
                 # Not within the `with`, which would end the process.
                 if invalid is not None:
                     raise invalid
-                return
+                return required
+        raise AssertionError("each attempt returns or raises")
 
     def decode(
         self,
@@ -274,6 +278,14 @@ def _invalid(answer: Answer, process: DecoderProcess) -> ExpressionInvalid | Non
         return ExpressionInvalid(str(reason), int(position))
     except (ValueError, TypeError):
         raise process.nonsense() from None
+
+
+def _required(answer: Answer, process: DecoderProcess) -> tuple[str, ...]:
+    """Return the texts that an answer says an expression requires. Raises ProcessEnded for nonsense."""
+    texts = answer.content.get("required") if isinstance(answer.content, Mapping) else None
+    if not isinstance(texts, list) or not all(isinstance(each, str) and each for each in texts):
+        raise process.nonsense()
+    return tuple(texts)
 
 
 def _clause(sentence: str) -> str:

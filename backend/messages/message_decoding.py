@@ -94,9 +94,13 @@ class MessageDecoding:
                 return ended.results
 
 
-def check_expressions(decoders: Decoders, filters: Filters) -> None:
-    """Raise ValueInvalid for an invalid expression; MessagesBusy, DecodingUnavailable."""
+def check_expressions(decoders: Decoders, filters: Filters) -> tuple[str, ...]:
+    """Return texts that occur in each value for which the expressions hold.
+
+    Raises ValueInvalid for an invalid expression; MessagesBusy, DecodingUnavailable.
+    """
     deadline = time.monotonic() + _CHECK_SECONDS
+    required: tuple[str, ...] = ()
     # Each alone, and what they are together: that may be too long.
     for expression in dict.fromkeys((*filters.expressions, filters.expression)):
         if expression is None:
@@ -105,9 +109,11 @@ def check_expressions(decoders: Decoders, filters: Filters) -> None:
             if time.monotonic() >= deadline:
                 raise DecodingEnded([])
             with decoding_failures():
-                decoders.check(expression)
+                required = decoders.check(expression)
         except DecodingEnded as ended:
             raise MessagesBusy("All decoders are in use. Try again in a few seconds.") from ended
+    # The last one is what they are together.
+    return required
 
 
 @contextmanager

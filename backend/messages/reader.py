@@ -52,7 +52,7 @@ class MessageReader:
         DecodingUnavailable, and DatabaseUnavailable if the row of the audit cannot be written.
         """
         with self._pages.one(user):
-            place = self._place(facts, wanted)
+            place, required = self._place(facts, wanted)
             note_read(self._engine, user, facts, wanted)
             decoding = MessageDecoding(self._decoders, wanted.filters, schemas)
             page = PageRead(decoding, backward=wanted.is_backward, seconds=BOUNDS.seconds)
@@ -64,6 +64,7 @@ class MessageReader:
                     BOUNDS,
                     page.select,
                     is_search=wanted.filters != Filters(),
+                    passing=wanted.filters.passing(required),
                 )
             return page.answer(facts, found)
 
@@ -77,7 +78,7 @@ class MessageReader:
         tail's reads do.
         """
         with self._tails.one(user):
-            place = self._place(facts, wanted)
+            place, _ = self._place(facts, wanted)
             note_tail(self._engine, user, facts, wanted)
             with reading_failures(facts):
                 start = tail_position.read(facts, last_event_id)
@@ -87,8 +88,11 @@ class MessageReader:
                 finally:
                     tail.close()
 
-    def _place(self, facts: MessageFacts, wanted: MessageRequest) -> TopicPlace:
-        """Return the partitions to read. Raises ValueInvalid, also for an invalid expression."""
+    def _place(self, facts: MessageFacts, wanted: MessageRequest) -> tuple[TopicPlace, tuple[str, ...]]:
+        """Return the partitions to read, and the texts that the expressions require.
+
+        Raises ValueInvalid, also for an invalid expression.
+        """
         partitions = wanted.partitions(facts)
-        check_expressions(self._decoders, wanted.filters)
-        return TopicPlace(facts.bootstrap_servers, facts.properties, facts.topic, partitions)
+        required = check_expressions(self._decoders, wanted.filters)
+        return TopicPlace(facts.bootstrap_servers, facts.properties, facts.topic, partitions), required

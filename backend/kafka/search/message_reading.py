@@ -6,7 +6,7 @@ say how far each partition was scanned: the walk from page to page gives every r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -14,13 +14,16 @@ from typing import NamedTuple
 from confluent_kafka import Message
 
 from backend.kafka.search import record_merge
-from backend.kafka.search.record_cursors import BackwardCursor, Cursor, ForwardCursor, Record
+from backend.kafka.search.record_cursors import BackwardCursor, Cursor, ForwardCursor
 from backend.kafka.search.record_merge import Merge
 from backend.kafka.search.record_search import LogRange
+from backend.kafka.search.sieved_records import Record, Sieve
 from backend.kafka.search.topic_reader import TopicPlace, TopicReader
 
 _BATCH_RECORDS = 4_000
-_SEARCHED_FIRST, _SEARCHED_RECORDS = 2_000, 20_000
+_SEARCHED_FIRST, _SEARCHED_RECORDS, _SIEVED_AHEAD = 2_000, 20_000, 60_000
+_RUNS = 64
+"""Runs of records that a sieve leaves out, in the bounds of a page: a page ends between two of them."""
 _LEAST_WINDOW = 16
 _PAGE_WAIT_MS = 10
 _QUEUE_KBYTES = 4 * 1024
@@ -113,6 +116,8 @@ class PageEnded(Exception):
 
 Select = Callable[[list[Message]], list[Selected]]
 """Returns those of a batch that match, in the order of the batch. Of a page, it may raise PageEnded."""
+Passing = Callable[[Sequence[Message]], Sequence[Message]]
+"""Returns those of some messages that may match, in their order: one that costs little and decides for most."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +153,19 @@ class OffsetOutside(Exception):
 
 
 def read_messages(
-    place: TopicPlace, start: Start, limit: int, bounds: Bounds, select: Select, *, is_search: bool = False
+    place: TopicPlace,
+    start: Start,
+    limit: int,
+    bounds: Bounds,
+    select: Select,
+    *,
+    is_search: bool = False,
+    passing: Passing | None = None,
 ) -> Page:
     """Return at most `limit` selected messages; positions are moved by every page, or it fails.
 
-    `is_search` expects that `select` leaves most messages out: batches are large from the beginning.
+    `is_search` expects that `select` leaves most messages out: batches are large from the beginning. `select` gets
+    only messages that pass `passing`; the others are counted as scanned.
 
     Raises KafkaCallFailed, also if nothing was scanned in the time allowed; OffsetOutside for an offset outside of
     the log (the end itself is inside), and for one of `After` above its end; ClusterUnreachable for a secret that
@@ -170,16 +183,28 @@ def read_messages(
     )
     try:
         ranges = reader.ranges()
-        cursors = _cursors(reader, start, ranges, room, _SEARCHED_FIRST if is_search else limit)
+        sieve = None if passing is None else _sieve(passing, bounds)
+        cursors = _cursors(reader, start, ranges, room, _SEARCHED_FIRST if is_search else limit, sieve)
         backward = isinstance(start, Newest | Before)
         merge = Merge(reader, cursors, backward=backward)
-        return _page(merge, limit, bounds, select, ranges, backward=backward, is_search=is_search)
+        ahead = (_SEARCHED_RECORDS if sieve is None else _SIEVED_AHEAD) if is_search else None
+        return _page(merge, limit, bounds, select, ranges, backward=backward, ahead=ahead)
     finally:
         reader.close()
 
 
+def _sieve(passing: Passing, bounds: Bounds) -> Sieve:
+    records = min(_SEARCHED_FIRST, max(1, bounds.records // _RUNS))
+    return Sieve(passing, records, max(1, bounds.bytes // _RUNS))
+
+
 def _cursors(
-    reader: TopicReader, start: Start, ranges: Mapping[int, LogRange], room: int, limit: int
+    reader: TopicReader,
+    start: Start,
+    ranges: Mapping[int, LogRange],
+    room: int,
+    limit: int,
+    sieve: Sieve | None,
 ) -> list[Cursor]:
     window = max(_LEAST_WINDOW, limit * 5 // 4 // len(ranges))
     match start:
@@ -189,8 +214,8 @@ def _cursors(
             positions = {p: min(offsets.get(p, each.low), each.high) for p, each in ranges.items()}
         case _:
             positions = _first_offsets(reader, start, ranges)
-            return [ForwardCursor(p, positions[p], each.high, room) for p, each in ranges.items()]
-    return [BackwardCursor(p, positions[p], each.low, room, window) for p, each in ranges.items()]
+            return [ForwardCursor(p, positions[p], each.high, room, sieve) for p, each in ranges.items()]
+    return [BackwardCursor(p, positions[p], each.low, room, window, sieve) for p, each in ranges.items()]
 
 
 def _first_offsets(
@@ -226,11 +251,13 @@ def _page(
     ranges: Mapping[int, LogRange],
     *,
     backward: bool,
-    is_search: bool,
+    ahead: int | None,
 ) -> Page:
+    """Read a page; `ahead` is for a search, how many messages of a partition are fetched in the meantime."""
     started = merge.positions
     found: list[Selected] = []
     scanned_records = scanned_bytes = 0
+    is_search = ahead is not None
     step, largest = (max(limit, _SEARCHED_FIRST), _SEARCHED_RECORDS) if is_search else (limit, _BATCH_RECORDS)
     ended_by: EndedBy | None = None
     while ended_by is None:
@@ -239,14 +266,15 @@ def _page(
             min(step, bounds.records - scanned_records),
             bounds.bytes - scanned_bytes,
             at_least_one=scanned_records == 0,
-            ahead=largest if is_search else None,
+            ahead=ahead,
         )
         step = min(step * 2, largest)
-        scanned_records += len(batch)
+        scanned_records += sum([record.length for record in batch])
         scanned_bytes += sum([record.size for record in batch])
+        messages = [record.message for record in batch if record.message is not None]
         told: EndedBy | None = None
         try:
-            selected = select([record.message for record in batch]) if batch else []
+            selected = select(messages) if messages else []
         except PageEnded as ended:
             selected, told = ended.found, ended.ended_by
         room = limit - len(found)
@@ -267,7 +295,9 @@ def _page(
             if positions == started:
                 raise merge.time_over
             ended_by = EndedBy.TIME
-        elif scanned_records >= bounds.records:
+        elif scanned_records >= bounds.records or (
+            not batch and scanned_records + merge.next_length > bounds.records
+        ):
             ended_by = EndedBy.RECORDS
         elif not batch:
             ended_by = EndedBy.BYTES
@@ -290,9 +320,7 @@ def _scanned_to(
     moved = dict(positions)
     end = (last.partition(), last.offset())
     for record in batch:
-        partition = record.message.partition()
-        assert partition is not None
-        moved[partition] = record.offset if backward else record.offset + 1
-        if (partition, record.offset) == end:
+        moved[record.partition] = record.offset if backward else record.last + 1
+        if record.message is not None and (record.partition, record.offset) == end:
             break
     return moved

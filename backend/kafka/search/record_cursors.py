@@ -10,42 +10,35 @@ window that yields little makes the next one larger; one with more bytes than ma
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
 
-from backend.kafka.base.message_headers import Message, headers_of
+from backend.kafka.base.message_headers import Message
+from backend.kafka.search.sieved_records import (
+    Record,
+    Refused,
+    Sieve,
+    kept_size,
+    length_of,
+    offset_of,
+    records_of,
+    refused,
+)
 
-_MESSAGE_BYTES = 500  # of a record in memory, besides its contents
-_WINDOW_RECORDS = 4_000
-
-
-class Record(NamedTuple):
-    """A message with its size: the bytes of key, value and headers."""
-
-    message: Message
-    offset: int
-    timestamp_ms: int
-    size: int
-
-
-class Refused(NamedTuple):
-    """A record that was not kept."""
-
-    timestamp_ms: int
-    size: int
+_WINDOW_RECORDS, _SIEVED_WINDOW_RECORDS = 4_000, 40_000
 
 
 class Cursor(ABC):
     """Progress in one partition; `room`: bytes of records that it may keep."""
 
-    def __init__(self, partition: int, position: int, room: int) -> None:
+    def __init__(self, partition: int, position: int, room: int, sieve: Sieve | None) -> None:
         self.partition = partition
         self.position = position
         """Forward, everything below was given out; backward, everything from here on."""
         self.ahead = 0
-        """Number of records that may be given out next; forward, not more of them are kept."""
+        """Number of records that may be given out next; forward, not more of them are kept or left out."""
         self.is_reading = False
         self.is_next = False
         """It is the turn of this partition's record, which is kept however large it is."""
@@ -55,6 +48,7 @@ class Cursor(ABC):
         self.kept_bytes = 0
         self._fetched = position
         self._room = room
+        self._sieve = sieve
 
     @property
     @abstractmethod
@@ -88,6 +82,15 @@ class Cursor(ABC):
     def give_out(self, records: Sequence[Record]) -> None:
         """Give out these records, the first of `upcoming`."""
 
+    @property
+    @abstractmethod
+    def _end_of_reading(self) -> int:
+        """Return the offset at which the present reading ends, exclusive."""
+
+    @abstractmethod
+    def _reached(self, timestamps: Sequence[int]) -> int:
+        """Return the timestamp that a merge has reached after messages with these timestamps."""
+
     @abstractmethod
     def _may_hear_all(self, records: Sequence[Record]) -> bool:
         """Return whether these records, for which there are bytes left, can be kept without another condition."""
@@ -104,62 +107,60 @@ class Cursor(ABC):
     def hear(self, messages: Sequence[Message], spare: int) -> int:
         """Take in what was fetched; return the additional bytes that are now kept, of `spare` in all cursors."""
         kept = self.kept_bytes
-        records = [
-            Record(each, each.offset() or 0, each.timestamp()[1], _size_of(each))
-            for each in messages
-            if each.error() is None
-        ]
-        size = _kept_size(records)
-        if (
-            records
-            and records[0].offset >= self._fetched
-            and kept + size <= self._room
-            and self._may_hear_all(records)
-        ):
+        readable = [each for each in messages if each.error() is None]
+        ends = (
+            [offset_of(each) for each in messages if each.error() is not None]
+            if len(readable) < len(messages)
+            else []
+        )
+        if readable and offset_of(readable[-1]) >= self._end_of_reading:
+            ends.append(offset_of(readable[-1]))
+            readable = readable[: bisect_left(readable, self._end_of_reading, key=offset_of)]
+        if readable and offset_of(readable[0]) < self._fetched:
+            readable = readable[bisect_left(readable, self._fetched, key=offset_of) :]
+        records = records_of(self.partition, readable, self._sieve, self._reached)
+        size = kept_size(records)
+        if records and kept + size <= self._room and self._may_hear_all(records):
             self.kept_bytes += size
-            self._fetched = records[-1].offset + 1
+            self._fetched = records[-1].last + 1
             self.refused = None
             self._keep_all(records)
         else:
-            self._hear_each(records, spare)
-        if len(records) < len(messages):
-            for message in messages:
-                # What was refused comes before the end.
-                if self.is_reading and message.error() is not None:
-                    self._hear_end(message.offset() or 0)
+            for record in records:
+                # What follows a refused record in the same answer does not follow what is kept.
+                if self.is_reading:
+                    self._hear_record(record, spare - (self.kept_bytes - kept))
+        for end in ends:
+            # What was refused comes before the end.
+            if self.is_reading:
+                self._hear_end(end)
         return self.kept_bytes - kept
-
-    def _hear_each(self, records: Sequence[Record], spare: int) -> None:
-        kept = self.kept_bytes
-        for record in records:
-            # What follows a refused record in the same answer does not follow what is kept.
-            if not self.is_reading:
-                return
-            if record.offset >= self._fetched:
-                self._hear_record(record, spare - (self.kept_bytes - kept))
 
     def _fits(self, record: Record, spare: int, *, is_first: bool) -> bool:
         """Account for a record that is to be kept, if there is room for it."""
-        size = record.size + _MESSAGE_BYTES
-        if self.kept_bytes + size > self._room and not (is_first and (self.is_next or size <= spare)):
+        if self.kept_bytes + record.kept > self._room and not (
+            is_first and (self.is_next or record.kept <= spare)
+        ):
             return False
-        self.kept_bytes += size
-        self._fetched = record.offset + 1
+        self.kept_bytes += record.kept
+        self._fetched = record.last + 1
         self.refused = None
         return True
 
     def _forget(self, records: Sequence[Record]) -> None:
-        self.kept_bytes -= _kept_size(records)
+        self.kept_bytes -= kept_size(records)
         self.is_next = False
 
 
 class ForwardCursor(Cursor):
     """Progress in a partition that is read up to `end`, exclusive."""
 
-    def __init__(self, partition: int, position: int, end: int, room: int) -> None:
-        super().__init__(partition, position, room)
+    def __init__(self, partition: int, position: int, end: int, room: int, sieve: Sieve | None) -> None:
+        super().__init__(partition, position, room, sieve)
         self._end = end
         self._is_fetched = position >= end
+        self._length = 0
+        """Messages that `records` stand for."""
 
     @property
     def is_over(self) -> bool:
@@ -178,7 +179,7 @@ class ForwardCursor(Cursor):
             return False
         if self.refused is None or self.is_next:
             return True
-        return len(self.records) <= self.ahead // 2 and self.kept_bytes + self.refused.size <= self._room // 2
+        return self._length <= self.ahead // 2 and self.kept_bytes + self.refused.kept <= self._room // 2
 
     @property
     def next_record(self) -> Record | Refused | None:
@@ -199,26 +200,31 @@ class ForwardCursor(Cursor):
         for _ in records:
             self.records.popleft()
         self._forget(records)
-        self.position = self._end if self.is_over else records[-1].offset + 1
+        self._length -= length_of(records)
+        self.position = self._end if self.is_over else records[-1].last + 1
+
+    @property
+    def _end_of_reading(self) -> int:
+        return self._end
+
+    def _reached(self, timestamps: Sequence[int]) -> int:
+        return max(timestamps)
 
     def _may_hear_all(self, records: Sequence[Record]) -> bool:
-        return len(self.records) + len(records) <= self.ahead and records[-1].offset < self._end
+        return self._length + length_of(records) <= self.ahead
 
     def _keep_all(self, records: Sequence[Record]) -> None:
         self.records.extend(records)
-        if records[-1].offset + 1 == self._end:
+        self._length += length_of(records)
+        if records[-1].last + 1 == self._end:
             self._finish()
 
     def _hear_record(self, record: Record, spare: int) -> None:
-        if record.offset >= self._end:
-            self._finish()
-        elif len(self.records) >= self.ahead or not self._fits(record, spare, is_first=not self.records):
-            self.refused = Refused(record.timestamp_ms, record.size)
+        if self._length >= self.ahead or not self._fits(record, spare, is_first=not self.records):
+            self.refused = refused(record)
             self.is_reading = False
         else:
-            self.records.append(record)
-            if record.offset + 1 == self._end:
-                self._finish()
+            self._keep_all([record])
 
     def _hear_end(self, offset: int) -> None:
         if offset >= self._end:
@@ -233,8 +239,10 @@ class ForwardCursor(Cursor):
 class BackwardCursor(Cursor):
     """Progress in a partition that is read down to `low`; `window`: offsets of its first window."""
 
-    def __init__(self, partition: int, position: int, low: int, room: int, window: int) -> None:
-        super().__init__(partition, position, room)
+    def __init__(
+        self, partition: int, position: int, low: int, room: int, window: int, sieve: Sieve | None
+    ) -> None:
+        super().__init__(partition, position, room, sieve)
         self._low = low
         self._window = window
         self._first = self._above = position
@@ -259,7 +267,7 @@ class BackwardCursor(Cursor):
         if not self.records:
             return self.refused is None or self.is_next
         # The next window is read early: one window after the other is a request each.
-        is_low = len(self.records) <= self.ahead // 8 and self.kept_bytes <= self._room // 4
+        is_low = length_of(self.records) <= self.ahead // 8 and self.kept_bytes <= self._room // 4
         return is_low and self.refused is None
 
     @property
@@ -286,29 +294,32 @@ class BackwardCursor(Cursor):
         self._forget(records)
         self.position = records[-1].offset if self.records else self._above
 
+    @property
+    def _end_of_reading(self) -> int:
+        return self._above
+
+    def _reached(self, timestamps: Sequence[int]) -> int:
+        return min(timestamps)
+
     def _may_hear_all(self, records: Sequence[Record]) -> bool:
-        return records[-1].offset < self._above
+        return True
 
     def _keep_all(self, records: Sequence[Record]) -> None:
         self._coming.extend(records)
-        if records[-1].offset + 1 == self._above:
+        if records[-1].last + 1 == self._above:
             self._finish()
 
     def _hear_record(self, record: Record, spare: int) -> None:
-        length = self._above - self._first
-        if record.offset >= self._above:
-            self._finish()
-        elif self._fits(record, spare, is_first=not self.records and not self._coming):
-            self._coming.append(record)
-            if record.offset + 1 == self._above:
-                self._finish()
+        if self._fits(record, spare, is_first=not self.records and not self._coming):
+            self._keep_all([record])
         else:
             self.is_reading = False
+            length = self._above - self._first
             if length == 1:
-                self.refused = Refused(record.timestamp_ms, record.size)
+                self.refused = refused(record)
             else:
                 self._window = length // 2
-                self.kept_bytes -= _kept_size(self._coming)
+                self.kept_bytes -= kept_size(self._coming)
                 self._coming = []
 
     def _hear_end(self, offset: int) -> None:
@@ -316,7 +327,8 @@ class BackwardCursor(Cursor):
             self._finish()
 
     def _finish(self) -> None:
-        if len(self._coming) <= _WINDOW_RECORDS // 2 and self.kept_bytes <= self._room // 4:
+        most = _WINDOW_RECORDS if self._sieve is None else _SIEVED_WINDOW_RECORDS
+        if length_of(self._coming) <= most // 2 and self.kept_bytes <= self._room // 4:
             self._window *= 2
         self.is_reading = False
         self.records.extendleft(reversed(self._coming))
@@ -324,14 +336,3 @@ class BackwardCursor(Cursor):
         self._above = self._first
         if not self.records:
             self.position = self._above
-
-
-def _size_of(message: Message) -> int:
-    size = len(message.key() or b"") + len(message.value() or b"")
-    for name, value in headers_of(message):
-        size += len(name) if value is None else len(name) + len(value)
-    return size
-
-
-def _kept_size(records: Sequence[Record]) -> int:
-    return sum([record.size for record in records]) + _MESSAGE_BYTES * len(records)

@@ -18,7 +18,8 @@ from itertools import accumulate
 
 from confluent_kafka import Message
 
-from backend.kafka.search.record_cursors import Cursor, Record
+from backend.kafka.search.record_cursors import Cursor
+from backend.kafka.search.sieved_records import Record
 from backend.kafka.search.topic_reader import TimeOver, TopicReader
 
 BUFFER_BYTES = 32 * 1024 * 1024
@@ -47,6 +48,12 @@ class Merge:
         return not self._known and not self._unknown
 
     @property
+    def next_length(self) -> int:
+        """Return how many messages the next record stands for; 0 if it is not known."""
+        upcoming = None if self._unknown or not self._known else self._cursors[self._known[0][1]].next_record
+        return 0 if upcoming is None else upcoming.length
+
+    @property
     def positions(self) -> dict[int, int]:
         """Return the position of each partition."""
         return {partition: cursor.position for partition, cursor in self._cursors.items()}
@@ -56,29 +63,31 @@ class Merge:
     ) -> list[Record]:
         """Give out the next records, several megabytes at most.
 
-        None if the next one has more than `most_bytes`, unless `at_least_one` asks for it all the same. `ahead` of
-        a partition are fetched in the meantime, by default as many as are wanted.
+        None if the next one is more than `most_records` or has more than `most_bytes`, unless `at_least_one` asks
+        for it all the same. `ahead` of a partition are fetched in the meantime, by default as many as are wanted.
         """
         taken: list[Record] = []
-        size = 0
+        size = count = 0
         for cursor in self._cursors.values():
             cursor.ahead = ahead or most_records
         try:
             self._reader.left()
-            while len(taken) < most_records and size < _BATCH_BYTES:
+            while count < most_records and size < _BATCH_BYTES:
                 if self._unknown:
                     self._fetch()
                     continue
                 if not self._known:
                     break
-                if merged := self._merged(most_records - len(taken), min(most_bytes, _BATCH_BYTES) - size):
+                if merged := self._merged(most_records - count, min(most_bytes, _BATCH_BYTES) - size):
                     taken += merged
                     size += sum([record.size for record in merged])
+                    count += sum([record.length for record in merged])
                     continue
                 cursor = self._cursors[self._known[0][1]]
                 upcoming = cursor.next_record
                 assert upcoming is not None
-                if size + upcoming.size > most_bytes and (taken or not at_least_one):
+                is_beyond = size + upcoming.size > most_bytes or count + upcoming.length > most_records
+                if is_beyond and (taken or not at_least_one):
                     break
                 heapq.heappop(self._known)
                 if cursor.records:
@@ -86,6 +95,7 @@ class Merge:
                     cursor.give_out(record)
                     taken += record
                     size += upcoming.size
+                    count += upcoming.length
                 else:
                     cursor.is_next = True
                 self._sort_in(cursor)
@@ -116,7 +126,8 @@ class Merge:
                 ends.append((times[partition][-1] if column else self._sign * last.timestamp_ms, partition))
         records, order = _before(min(ends, default=None), columns, times)
         sizes = list(accumulate([record.size for record in records]))
-        taken = records[: min(most_records, bisect_right(sizes, most_bytes))]
+        counts = list(accumulate([record.length for record in records]))
+        taken = records[: min(bisect_right(counts, most_records), bisect_right(sizes, most_bytes))]
         if not taken:
             return taken
         given = Counter(order[: len(taken)])

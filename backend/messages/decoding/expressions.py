@@ -39,6 +39,7 @@ from jsonpath_rfc9535.selectors import (
 from backend.messages.decoding.bounds import EvaluationFailed
 from backend.messages.decoding.comparisons import NOTHING, comparison
 from backend.messages.decoding.patterns import PatternInvalid, pattern_test
+from backend.messages.decoding.required_texts import required_texts
 
 MOST_CHARACTERS = 16_000
 MOST_NODES = 1_000_000
@@ -68,13 +69,23 @@ def compiled(text: str) -> Callable[[Any], bool]:
 
     That function raises EvaluationFailed. Raises ExpressionWrong.
     """
+    holds, _ = _read(text)
+    return lambda value: holds(value, value)
+
+
+def required(text: str) -> list[str]:
+    """Return texts that occur in each value for which an expression holds. Raises ExpressionWrong."""
+    return required_texts(_read(text)[1])
+
+
+def _read(text: str) -> tuple[Test, Expression]:
     if len(text) > MOST_CHARACTERS:
         raise ExpressionWrong(f"it is longer than {MOST_CHARACTERS:,} characters", MOST_CHARACTERS)
     try:
         parsed = JSONPathEnvironment().compile(_BEFORE + text + _AFTER)
         match [(segment, segment.selectors) for segment in parsed.segments]:
             case [(_, (FilterSelector() as only,))]:
-                holds = _test(only.expression.expression)
+                return _test(only.expression.expression), only.expression.expression
             case _:
                 raise ExpressionWrong("a bracket is closed that was not opened", max(0, text.find("]")))
     except JSONPathError as error:
@@ -83,7 +94,6 @@ def compiled(text: str) -> Callable[[Any], bool]:
         raise ExpressionWrong("it is nested too deeply", 0) from error
     except (ArithmeticError, LookupError, ValueError) as error:
         raise ExpressionWrong("a number or an escape sequence in it is invalid", 0) from error
-    return lambda value: holds(value, value)
 
 
 def _wrong(error: JSONPathError, text: str) -> ExpressionWrong:

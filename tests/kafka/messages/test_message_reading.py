@@ -32,6 +32,7 @@ from tests.kafka.messages.walks import (
     made,
     place_of,
     places,
+    sevens,
     some,
     walk,
     write,
@@ -91,10 +92,12 @@ def gaps(servers):
 
 
 @WAYS
-@pytest.mark.parametrize("select", [everything, some], ids=["all", "filtered"])
+@pytest.mark.parametrize(
+    ("select", "passing"), [(everything, None), (some, None), (some, sevens)], ids=["all", "filtered", "sieved"]
+)
 @pytest.mark.parametrize("limit", [3, 50])
-def test_offsets_without_a_readable_record_are_passed(servers, gaps, start, select, limit):
-    pages = walk(gaps, start, limit, select)
+def test_offsets_without_a_readable_record_are_passed(servers, gaps, start, select, passing, limit):
+    pages = walk(gaps, start, limit, select, is_search=passing is not None, passing=passing)
     readable = read_all(servers, gaps.topic)
     matching = [each.message for each in select(readable)]
     assert places(pages) == in_order(matching, backward=pages[0].backward)

@@ -50,6 +50,10 @@ def some(messages):
     return [Selected(message, None) for message in messages if message.value().endswith(b"7")]
 
 
+def sevens(messages):
+    return [each.message for each in some(messages)]
+
+
 def place_of(message):
     return message.partition(), message.offset()
 
@@ -58,11 +62,11 @@ def places(pages):
     return [place_of(each.message) for page in pages for each in page.found]
 
 
-def walk(place, start, limit, select=everything, bounds=BOUNDS, *, is_search=False):
+def walk(place, start, limit, select=everything, bounds=BOUNDS, *, is_search=False, passing=None):
     """Return all pages up to the last one; each has to move."""
     pages, seen = [], []
     while True:
-        page = read_messages(place, start, limit, bounds, select, is_search=is_search)
+        page = read_messages(place, start, limit, bounds, select, is_search=is_search, passing=passing)
         pages.append(page)
         if page.after is None:
             assert page.ended_by is EndedBy.END

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,9 @@ from jsonpath_rfc9535 import JSONPathEnvironment
 
 from backend.messages.decoding import expressions, patterns
 from backend.messages.decoding.bounds import EvaluationFailed
-from backend.messages.decoding.expressions import ExpressionWrong, compiled
+from backend.messages.decoding.expressions import ExpressionWrong, compiled, required
+from backend.messages.filters import Filters
+from tests.unit.messages.scanned_log import message
 
 ORDER = {
     "status": "paid",
@@ -177,6 +181,62 @@ def test_what_is_wrong_is_said_with_its_place(expression, position, reason):
 def test_no_expression_is_too_much_for_the_parser(expression):
     with pytest.raises(ExpressionWrong):
         compiled(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("$.status == 'paid'", ["paid"]),
+        ("'paid' == $.status && $.n > 5", ["paid"]),
+        ("$.a == 'x' && ($.b == 'y' && !($.c == 'z'))", ["x", "y"]),
+        ("$.a == 'x' || $.b == 'y'", []),
+        ("($.a == 'x' && $.n == 1) || ($.b == 'x' && $.n == 2)", ["x"]),
+        ("$.lines[?@.sku == 'a-1' && @.n > 3]", ["a-1"]),
+        ("$..[?@.sku == 'a-1'].name", ["a-1"]),
+        ("$.lines[?@.sku == 'a-1', 0]", []),
+        ("value($..status) == 'paid'", ["paid"]),
+        ("length($.a) == 'x'", []),
+        ("'x' == 'x'", []),
+        ("$.a == ''", []),
+        ("$.status != 'paid'", []),
+        ("$.status >= 'paid'", []),
+        ("search($.status, 'paid')", []),
+        ("$.a == $.b", []),
+    ],
+)
+def test_texts_that_an_expression_requires(expression, expected):
+    assert required(expression) == expected
+
+
+PARTS = st.recursive(
+    st.sampled_from(["x", "y", "", "é", 1, None]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=8,
+)
+TESTS = st.recursive(
+    st.builds(
+        "{} {} {}".format,
+        st.sampled_from(["$.a", "$.b.a", "$[0]", "@.a", "$", "value($..a)"]),
+        st.sampled_from(["==", "!=", "<="]),
+        st.sampled_from(["'x'", "'y'", "'é'", "''", "$.b"]),
+    ),
+    lambda inner: (
+        st.builds("({} && {})".format, inner, inner)
+        | st.builds("({} || {})".format, inner, inner)
+        | st.builds("!({})".format, inner)
+        | st.builds("$[?{}]".format, inner)
+        | st.builds("$..[?{}].a".format, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@given(TESTS, PARTS, st.booleans())
+def test_required_texts_are_in_each_value_for_which_an_expression_holds(expression, value, ascii_only):
+    may_match = Filters().passing(required(expression))
+    records = [message(0, 0, json.dumps(value, ensure_ascii=ascii_only).encode())]
+    if compiled(expression)(value) and may_match is not None:
+        assert may_match(records) == records
 
 
 @given(st.text(alphabet="$@.[]()?*!=<>&|'\"\\ ,:abn019-eE\0é", max_size=40))

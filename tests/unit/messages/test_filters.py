@@ -118,3 +118,35 @@ def test_expressions_are_joined_so_that_all_must_hold():
     both = Filters.parse(["json:$.a == 1 || $.b == 2", "json:$.c"])
     assert both.expressions == ("$.a == 1 || $.b == 2", "$.c")
     assert both.expression == "($.a == 1 || $.b == 2) && ($.c)"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b'{"status": "paid"}', True),
+        (b'{"status": "open"}', False),
+        (b'{"status": "p\\u0061id"}', True),
+        (b"\0\0\0\0\7\4", True),
+        (b"paid", True),
+        (b"", False),
+        (None, False),
+    ],
+)
+def test_a_value_without_a_required_text_is_not_decoded(value, expected):
+    may_match = Filters.parse(["json:$.status == 'paid'"]).passing(["paid"])
+    assert may_match is not None
+    assert bool(may_match([message(0, 0, value)])) is expected
+
+
+def test_messages_pass_if_their_bytes_do():
+    records = [message(0, 0, b"paid", b"a"), message(0, 1, b"paid", b"b"), message(0, 2, b"open", b"a")]
+    assert Filters.parse([]).passing([]) is None
+    assert Filters.parse(["json:$.n > 1"]).passing([]) is None
+    assert Filters.parse(["json:$.n > 1"]).passing(["\ud800"]) is None
+    for texts, required, count in (
+        (["key:a"], [], 2),
+        (["key:a", "json:$ == 'paid'"], ["paid"], 1),
+        (["text:p"], [], 3),
+    ):
+        may_match = Filters.parse(texts).passing(required)
+        assert may_match is not None and len(may_match(records)) == count
