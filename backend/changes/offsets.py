@@ -9,23 +9,26 @@ from sqlalchemy import Connection
 from backend.changes.change import Change
 from backend.cluster_requests.resetting import Wish
 from backend.deciders import GROUP_RESETS
+from backend.domain.access.access import Caller
 from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.names.names import StreamName, check_group_name, is_name
 from backend.domain.offsets.group_reset import RecordReset, Resets
 from backend.queries.clusters import clusters
 from backend.queries.tenants import streams
 from backend.queries.tenants.streams import StreamRow
+from backend.queries.tenants.visible_clusters import check_visible
 
 
-def wish(connection: Connection, cluster: str, stream: str, group: str, partition: int | None, to: str) -> Wish:
+def wish(
+    connection: Connection, caller: Caller, cluster: str, stream: str, group: str, partition: int | None, to: str
+) -> Wish:
     """Resolve a request to the names used on the cluster; `partition` None means all partitions.
 
-    Raises NameInvalid, NotFound, ValueInvalid.
+    Raises NameInvalid, NotFound, ValueInvalid. A cluster that the caller may not know of counts as unknown.
     """
     check_group_name(group, "/group")
-    there = clusters.get_cluster(connection, cluster)
-    if there is None:
-        raise NotFound(f"there is no cluster {cluster[:300]!r}")
+    check_visible(connection, caller, cluster)
+    there = clusters.find_cluster(connection, cluster)
     row = _stream(connection, stream)
     if row is None:
         raise no_stream(stream)

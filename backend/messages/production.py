@@ -26,8 +26,6 @@ from backend.settings import Settings
 
 FORMATS = ("text", "json", "base64")
 MOST_HEADERS = 100
-LATEST_MS = 253_402_300_799_999
-"""The end of the year 9999."""
 _RECORD_BYTES = 70
 """Bytes of a batch with one record besides key, value and headers, roughly; the broker has the last word."""
 

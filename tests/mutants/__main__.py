@@ -89,7 +89,9 @@ class Copy:
             return Outcome(Fate.SURVIVED, lines[-1])
         if ran.returncode == _TESTS_FAILED and failed is not None:
             return Outcome(Fate.CAUGHT, failed.removeprefix("FAILED "))
-        return Outcome(Fate.NOT_RUN, f"pytest ended with {ran.returncode}: {lines[-1]}")
+        # A fixture that failed shows nothing about the mutant; its line says which one, and why.
+        said = next((line for line in lines if line.startswith("ERROR ")), lines[-1])
+        return Outcome(Fate.NOT_RUN, f"pytest ended with {ran.returncode}: {said}")
 
     def _python(self, *words: str) -> subprocess.CompletedProcess[str]:
         # The copy's modules come before those of the checkout, to which the environment's installation points.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +16,7 @@ from sqlalchemy import Connection
 from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import MOST_ITEMS, Reading, SharedServices
 from backend.api.frame.services import Services
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import ValueInvalid
 from backend.queries.access.audit import AuditFilter, AuditRow, Place, page
@@ -29,8 +28,6 @@ COLUMNS = (
     *("time", "kind", "actor", "tenant", "means", "address", "agent", "reason"),
     *("position", "stream", "request_id", "causation", "data"),
 )
-# First characters that make a spreadsheet evaluate a text as a formula, which may fetch URLs or start programs.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Form(StrEnum):
@@ -129,7 +126,7 @@ def export(
 
 def _lines(services: Services, request: Request, asked: AuditFilter, form: Form) -> Iterator[str]:
     if form is Form.CSV:
-        yield _csv(COLUMNS)
+        yield csv_lines([COLUMNS])
     place: Place | None = Place()
     while place is not None and not services.closing.is_set():
         # A connection for each page: a slow reader holds neither a connection nor an old database snapshot.
@@ -140,7 +137,7 @@ def _lines(services: Services, request: Request, asked: AuditFilter, form: Form)
             found = page(connection, asked, place, EXPORTED_AT_ONCE)
         items = [shown(row, caller) for row in found.rows]
         if form is Form.CSV:
-            yield "".join(_csv([_cell(item[column]) for column in COLUMNS]) for item in items)
+            yield csv_lines([item[column] for column in COLUMNS] for item in items)
         else:
             yield "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
         place = found.further
@@ -170,16 +167,3 @@ def shown(row: AuditRow, caller: Caller) -> dict[str, Any]:
 def in_utc(moment: datetime | None) -> datetime | None:
     """Return the moment with a time zone."""
     return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _csv(cells: Any) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(cells)
-    return line.getvalue()

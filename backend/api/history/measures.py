@@ -14,8 +14,8 @@ from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import Paging, Reading, listed
 from backend.domain.access.access import Action, Caller, refusal, tenants_read
 from backend.domain.base.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.base.latest_time import LATEST_MS
 from backend.domain.history.metrics import MetricInfo, metric_called
-from backend.domain.history.steps import LATEST_MS
 from backend.queries.history import measures
 
 router = APIRouter(prefix="/history", tags=["history"])

@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import Page, Paging, Reading, listed
-from backend.api.offsets.visible_clusters import check_visible, visible_clusters
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.names.names import check_group_name
@@ -24,6 +23,7 @@ from backend.queries.offsets.observed_groups import (
     list_observations,
 )
 from backend.queries.switch.switches import held_environments
+from backend.queries.tenants.visible_clusters import check_visible, visible_clusters
 
 router = APIRouter(tags=["offsets"])
 

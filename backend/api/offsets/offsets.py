@@ -12,7 +12,6 @@ from sqlalchemy import Connection
 
 from backend.api.frame.access import Asking, check, needs
 from backend.api.frame.requests import Body, Page, Paging, Reading, Writing, listed, respond
-from backend.api.offsets.visible_clusters import check_visible
 from backend.changes import offsets as changes
 from backend.cluster_requests.resetting import refuse_members, reset, wished_offsets
 from backend.dispatch import Answer, Outcome
@@ -21,6 +20,7 @@ from backend.domain.base.errors import ValueInvalid
 from backend.domain.names.names import check_group_name
 from backend.queries.offsets import offset_translation, offsets
 from backend.queries.offsets.offsets import NotFollowedRow, OffsetRow, Place, Wanted, place_in_words, place_of
+from backend.queries.tenants.visible_clusters import check_visible
 
 router = APIRouter(tags=["offsets"])
 
@@ -75,7 +75,7 @@ def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
     """Set a group's offsets on a cluster, forwards or backwards; the other clusters follow."""
     check(caller, Action.MANAGE_TENANT, body.stream, changes.no_stream(body.stream))
     with write.services.reading() as connection:
-        wish = changes.wish(connection, body.cluster, body.stream, body.group, body.partition, body.to)
+        wish = changes.wish(connection, caller, body.cluster, body.stream, body.group, body.partition, body.to)
     wanted = wished_offsets(wish)
     named = {str(partition): offset for partition, offset in wanted.items()}
     shown = {"cluster": body.cluster, "stream": body.stream, "group": body.group, "offsets": named}

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from backend.domain.base.errors import ValueInvalid
+from backend.domain.base.latest_time import LATEST_MS
 from backend.domain.history.metrics import Aggregate
 
 MINUTE, TEN_MINUTES = 60, 600
@@ -19,8 +20,6 @@ MOST_POINTS = 2_000
 USUAL_POINTS = 180
 """Points of a chart at most, if no step is requested: more cannot be told apart on a page."""
 MINUTE_MS, TEN_MINUTES_MS = 1_000 * MINUTE, 1_000 * TEN_MINUTES
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: no later time can be written."""
 _NICE_MINUTES = (1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1440)
 
 Sample = tuple[int, int, float]

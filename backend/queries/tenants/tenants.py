@@ -135,12 +135,12 @@ def places_by_tree(connection: Connection) -> dict[str, list[tuple[str, str, str
     return found
 
 
-def clusters_of_tenants(connection: Connection, names: Collection[str]) -> frozenset[str]:
+def clusters_of_tenants(connection: Connection, names: Collection[str], at: int | None = None) -> frozenset[str]:
     """Return the clusters in the trees that instances of these tenants are on."""
     query = sa.select(tree_leaves.c.cluster).join_from(
         tree_leaves, instances, tree_leaves.c.tree == instances.c.tree
     )
-    query = query.where(as_of(tree_leaves, None), as_of(instances, None), instances.c.tenant.in_(names))
+    query = query.where(as_of(tree_leaves, at), as_of(instances, at), instances.c.tenant.in_(names))
     return frozenset(connection.execute(query).scalars())
 
 

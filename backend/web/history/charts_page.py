@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may, tenants_read
 from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.history.metrics import METRICS, Area, MetricInfo, metric_called
@@ -37,7 +38,6 @@ from backend.web.history.measure_charts import (
     title_of_many,
     window,
 )
-from backend.web.words.csv_lines import csv_lines
 from backend.web.words.figures import plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -92,85 +92,13 @@ def _orders(request: Request) -> Orders:
 SharedOrders = Annotated[Orders, Depends(_orders)]
 
 
-@router.get(CHARTS)
-def charts_page(
-    request: Request,
-    services: Shared,
+def _asked(
     viewer: Viewer,
-    orders: SharedOrders,
     metric: Text = "",
     subject: Text = "",
     chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
     wanted: Annotated[str, Query(max_length=600, alias="filter")] = "",
-    before: Annotated[str, Query(max_length=600)] = "",
-) -> Response:
-    """Show the chart of a subject or, without one, those of the subjects with the largest peaks.
-
-    `before`: the measure before the form was sent. Another one may not have the same subject; then all are shown.
-    """
-    caller, asked = _asked(viewer, metric, subject, chosen, wanted)
-    if before:
-        if before != asked.metric.name and not _is_known(services, caller, asked):
-            asked = replace(asked, subject="", filter="")
-        return RedirectResponse(asked.address(), 303)
-    context = _read(services, caller, asked, orders)
-    return templates.page(TEMPLATE, {**frame(request, caller), **context})
-
-
-@router.get(CHARTS + "/-live")
-def charts_live(
-    services: Shared,
-    viewer: Viewer,
-    orders: SharedOrders,
-    metric: Text = "",
-    subject: Text = "",
-    chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
-    wanted: Annotated[str, Query(max_length=600, alias="filter")] = "",
-) -> Response:
-    """Return the part of the page that is refreshed."""
-    caller, asked = _asked(viewer, metric, subject, chosen, wanted)
-    return HTMLResponse(templates.block(TEMPLATE, "cockpit", _read(services, caller, asked, orders)))
-
-
-@router.get(CHARTS + "/figure/-live")
-def figure_live(
-    services: Shared,
-    viewer: Viewer,
-    metric: Text = "",
-    subject: Text = "",
-    chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
-) -> Response:
-    """Return one small chart, for the pages that have some beside other things."""
-    caller, asked = _asked(viewer, metric, subject, chosen, "")
-    with services.reading() as connection:
-        if not may(caller, Action.READ_ESTATE):
-            _check_subject(connection, caller, asked)
-        (view,) = read_charts(connection, asked.metric.name, [asked.subject], window(asked.range), size=SMALL)
-    return HTMLResponse(templates.block(TEMPLATE, "figure", {"figure": view}))
-
-
-@router.get(CHARTS + "/-export")
-def charts_export(
-    services: Shared,
-    viewer: Viewer,
-    metric: Text = "",
-    subject: Text = "",
-    chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
-) -> Response:
-    """Export the points of a chart as CSV: the beginning of each step in UTC, and its value or nothing."""
-    caller, asked = _asked(viewer, metric, subject, chosen, "")
-    shown = window(asked.range)
-    with services.reading() as connection:
-        _check_subject(connection, caller, asked)
-        found = read_many(connection, asked.metric.name, [asked.subject], shown.from_ms, shown.to_ms)
-    points = ([utc(ms).isoformat(), value] for ms, value in found[asked.subject].points)
-    text = csv_lines([["time", asked.metric.name], *points])
-    name = f"{asked.metric.name}-{asked.range.name}-{utc(shown.to_ms):%Y%m%d-%H%M}.csv"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _asked(viewer: Viewer, metric: str, subject: str, chosen: str, wanted: str) -> tuple[Caller, Asked]:
+) -> tuple[Caller, Asked]:
     """Return the viewer, who may see this metric, and the choice. Raises as `enter`, and ValueInvalid."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     name = plain(metric) or _offered(caller)[0].name
@@ -183,6 +111,63 @@ def _asked(viewer: Viewer, metric: str, subject: str, chosen: str, wanted: str) 
     if found is None:
         raise ValueInvalid(f"There is no range {chosen[:20]!r}. Choose one of {', '.join(RANGES)}.")
     return caller, Asked(info, plain(subject), found, plain(wanted))
+
+
+Choice = Annotated[tuple[Caller, Asked], Depends(_asked)]
+
+
+@router.get(CHARTS)
+def charts_page(
+    request: Request,
+    services: Shared,
+    orders: SharedOrders,
+    choice: Choice,
+    before: Annotated[str, Query(max_length=600)] = "",
+) -> Response:
+    """Show the chart of a subject or, without one, those of the subjects with the largest peaks.
+
+    `before`: the measure before the form was sent. Another one may not have the same subject; then all are shown.
+    """
+    caller, asked = choice
+    if before:
+        if before != asked.metric.name and not _is_known(services, caller, asked):
+            asked = replace(asked, subject="", filter="")
+        return RedirectResponse(asked.address(), 303)
+    context = _read(services, caller, asked, orders)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(CHARTS + "/-live")
+def charts_live(services: Shared, orders: SharedOrders, choice: Choice) -> Response:
+    """Return the part of the page that is refreshed."""
+    caller, asked = choice
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", _read(services, caller, asked, orders)))
+
+
+@router.get(CHARTS + "/figure/-live")
+def figure_live(services: Shared, choice: Choice) -> Response:
+    """Return one small chart, for the pages that have some beside other things."""
+    caller, asked = choice
+    with services.reading() as connection:
+        if not may(caller, Action.READ_ESTATE):
+            _check_subject(connection, caller, asked)
+        (view,) = read_charts(connection, asked.metric.name, [asked.subject], window(asked.range), size=SMALL)
+    return HTMLResponse(templates.block(TEMPLATE, "figure", {"figure": view}))
+
+
+@router.get(CHARTS + "/-export")
+def charts_export(services: Shared, choice: Choice) -> Response:
+    """Export the points of a chart as CSV: the beginning of each step in UTC, and its value or nothing."""
+    caller, asked = choice
+    shown = window(asked.range)
+    with services.reading() as connection:
+        _check_subject(connection, caller, asked)
+        found = read_many(connection, asked.metric.name, [asked.subject], shown.from_ms, shown.to_ms)
+    points = ([utc(ms).isoformat(), value] for ms, value in found[asked.subject].points)
+    text = csv_lines([["time", asked.metric.name], *points])
+    name = f"{asked.metric.name}-{asked.range.name}-{utc(shown.to_ms):%Y%m%d-%H%M}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _offered(caller: Caller) -> list[MetricInfo]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -16,6 +12,7 @@ from fastapi.responses import Response
 from sqlalchemy import Connection
 
 from backend.callers import STATUS
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action
 from backend.domain.base.errors import DomainError
 from backend.domain.names.names import StreamName
@@ -40,7 +37,6 @@ MESSAGES = STREAM + "/-messages"
 TEMPLATE = "messages.html"
 LIMITS = (20, USUAL_LIMIT, 100, MOST_LIMIT)
 _COLUMNS = ("partition", "offset", "timestamp_ms", "key", "value", "headers", "copy_flags", "origin", "problem")
-_FORMULA = re.compile(r"(^|;)\s*[=+\-@]")
 Text = Annotated[str, Query(max_length=2000)]
 Short = Annotated[str, Query(max_length=60)]
 
@@ -173,17 +169,5 @@ def _read(request: Request, user: str, facts: MessageFacts, asked: Asked) -> Mes
 
 
 def _csv(items: Sequence[Mapping[str, Any]]) -> bytes:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\r\n")
-    lines.writerow(_COLUMNS)
-    lines.writerows([_cell(each.get(column)) for column in _COLUMNS] for each in items)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # A spreadsheet takes a text that begins so for a formula, which a producer could have written; where it
-    # separates cells by semicolons, also in the middle.
-    return f"'{said}" if isinstance(value, str) and _FORMULA.search(said) else said
+    rows = ([each.get(column) for column in _COLUMNS] for each in items)
+    return csv_lines([_COLUMNS, *rows]).encode("utf-8", "replace")

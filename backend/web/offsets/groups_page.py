@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.offsets.group_diagnosis import CODES
-from backend.queries.clusters.clusters import leaves
 from backend.queries.history.measures import groups_with_history
 from backend.queries.offsets.observed_groups import (
     GroupRow,
@@ -27,6 +27,7 @@ from backend.queries.offsets.observed_groups import (
     list_summaries,
 )
 from backend.queries.switch.switches import held_environments
+from backend.queries.tenants.visible_clusters import visible_leaves
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
@@ -35,7 +36,6 @@ from backend.web.history.recent_sparklines import RecentSparklines
 from backend.web.offsets.group_words import LABELS, severity
 from backend.web.tables.table import Column, Table
 from backend.web.tables.table_query import TableParameters, TableQuery
-from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import plain, span
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -130,6 +130,9 @@ def asked(
     )
 
 
+Filter = Annotated[Asked, Depends(asked)]
+
+
 def group_address(cluster: str, technical_group: str) -> str:
     """Return the address of a group's page."""
     return f"{GROUPS}/-of?{urlencode({'cluster': cluster, 'group': technical_group})}"
@@ -142,7 +145,7 @@ def _listed(
         holding = held_environments(connection)
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
-        clusters = leaves(connection)
+        clusters = visible_leaves(connection, caller)
         trends = _TRENDS.read(connection, _with_history(connection, caller, rows[:MOST_SHOWN]))
     shown = rows[:MOST_SHOWN]
     further = None
@@ -202,7 +205,7 @@ def groups_page(
     services: Shared,
     viewer: Viewer,
     query: TableParameters,
-    wish: Annotated[Asked, Depends(asked)],
+    wish: Filter,
     after_cluster: Text = "",
     after_group: Text = "",
 ) -> Response:
@@ -214,9 +217,7 @@ def groups_page(
 
 
 @router.get(GROUPS + "/-live")
-def groups_live(
-    services: Shared, viewer: Viewer, query: TableParameters, wish: Annotated[Asked, Depends(asked)]
-) -> Response:
+def groups_live(services: Shared, viewer: Viewer, query: TableParameters, wish: Filter) -> Response:
     """Return the part of the page that is refreshed."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     context = _listed(services, caller, wish, query, None)
@@ -224,19 +225,10 @@ def groups_live(
 
 
 @router.get(GROUPS + "/-export")
-def groups_export(
-    services: Shared,
-    viewer: Viewer,
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    group: Text = "",
-) -> Response:
+def groups_export(services: Shared, viewer: Viewer, wish: Filter, group: Text = "") -> Response:
     """Export the groups that match as CSV: one line for each partition. `group`: the exact name of one."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    wish = replace(asked(text, cluster, stream, diagnosis, BY_NAME), group=group)
-    lines = _exported(services, caller, wish)
+    lines = _exported(services, caller, replace(wish, order=BY_NAME, group=group))
     name = f"groups-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
@@ -258,14 +250,14 @@ def _exported(services: ConsoleServices, caller: Caller, wish: Asked) -> Iterato
 
 def _lines(row: GroupRow) -> Iterator[tuple[Any, ...]]:
     members = {each.member_id: each for each in row.members}
-    about = (cell(row.group), row.place or "", cell(row.technical_group), row.cluster, row.state, row.protocol)
+    about = (row.group, row.place or "", row.technical_group, row.cluster, row.state, row.protocol)
     for each in row.partitions:
         owner = members.get(each.member or "")
         yield (
             *about,
             row.diagnosis.code,
             each.stream or "",
-            cell(each.topic),
+            each.topic,
             each.partition,
             each.committed_offset,
             each.end_offset,
@@ -273,7 +265,7 @@ def _lines(row: GroupRow) -> Iterator[tuple[Any, ...]]:
             each.records_per_second,
             each.produced_per_second,
             each.time_lag_ms,
-            cell(each.member),
-            cell(owner.client_id if owner else None),
-            cell(owner.host if owner else None),
+            each.member,
+            owner.client_id if owner else None,
+            owner.host if owner else None,
         )

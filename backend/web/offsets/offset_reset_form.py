@@ -16,10 +16,10 @@ from backend.changes import offsets as changes
 from backend.cluster_requests.resetting import EARLIEST, LATEST, Wish, refuse_members, reset, wished_offsets
 from backend.domain.access.access import Action, Caller, refusal
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
-from backend.queries.clusters.clusters import leaves
 from backend.queries.offsets.observed_groups import GroupRow, groups_called
 from backend.queries.offsets.offsets import Wanted, list_offsets, streams_of_group
 from backend.queries.switch.active_clusters import ActiveRow, list_active
+from backend.queries.tenants.visible_clusters import visible_leaves
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
@@ -115,7 +115,10 @@ def _wish(change_request: ChangeRequest, given: Fields) -> Wish:
         raise ValueInvalid("a partition must be 0 or more", (FieldError("/partition", "must be 0 or more"),))
     texts = {name: given.get(name, "").strip() for name in ("cluster", "group")}
     with change_request.services.reading() as connection:
-        return changes.wish(connection, texts["cluster"], stream, texts["group"], partition, _new_offset(given))
+        viewer = change_request.viewer
+        return changes.wish(
+            connection, viewer, texts["cluster"], stream, texts["group"], partition, _new_offset(given)
+        )
 
 
 def _new_offset(given: Fields) -> str:
@@ -223,7 +226,7 @@ def _observed(connection: Connection, stream: str, group: str, cluster: str, vie
 def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
     stream, group = usual.get("stream", "").strip(), usual.get("group", "").strip()
     with services.reading() as connection:
-        clusters = leaves(connection)
+        clusters = visible_leaves(connection, viewer)
         active = _active(connection, stream, group)
     seen = viewer.tenants_for(Action.MANAGE_TENANT)
     if active is None or (seen is not None and active.tenant not in seen):

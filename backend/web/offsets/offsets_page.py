@@ -15,9 +15,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
+from backend.csv_lines import csv_lines
 from backend.domain.access.access import Action, Caller, may, may_somewhere
 from backend.domain.base.errors import NotFound
-from backend.queries.clusters.clusters import leaves
 from backend.queries.history.snapshot_offsets import list_commits
 from backend.queries.history.snapshot_offsets import list_not_followed as list_past_not_followed
 from backend.queries.offsets import offset_translation
@@ -32,12 +32,12 @@ from backend.queries.offsets.offsets import (
     place_in_words,
     place_of,
 )
+from backend.queries.tenants.visible_clusters import visible_leaves
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.past_observation import PastObservation, past_observation, requested_observation
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import moment, plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -147,7 +147,7 @@ def _listed(
         then = past_observation(connection, caller, position)
         rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
         others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []
-        clusters = leaves(connection, position)
+        clusters = visible_leaves(connection, caller, position)
         translation = offset_translation.read(connection) if then is None else None
     shown = rows[:MOST_SHOWN]
     return {
@@ -190,7 +190,7 @@ def _others(connection: Connection, then: PastObservation | None) -> Sequence[No
 
 def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
     committed = moment(row.committed_at_ms)
-    made = (cell(row.group), row.stream, row.partition, row.cluster, row.committed_offset, committed)
+    made = (row.group, row.stream, row.partition, row.cluster, row.committed_offset, committed)
     if not row.elsewhere:
         yield (*made, "", "", "", "", "", "")
     for each in row.elsewhere:

@@ -29,7 +29,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Decision:
-    """The facts that an operator decides on. `holds_ms`: pauses of the latest switches from the same cluster."""
+    """Decision of an operator. `holds_ms`: pauses of the latest switches from the same cluster."""
 
     readiness: Readiness
     holds_ms: Sequence[int]

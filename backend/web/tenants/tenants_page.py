@@ -56,7 +56,7 @@ def tenants_page(
         places[tenant] += 1
     views = [TenantView(name, places[name], totals[name], caller.tenants.get(name)) for name in names]
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create tenant", "/tenants/-new")]
-    if may_somewhere(caller, Action.DECLARE_STREAMS) and shown:
+    if may_somewhere(caller, Action.DECLARE_STREAMS) and names:
         offers.insert(0, Offer("Declare stream", "/tenants/-stream", None))
     context = {
         "past": past,

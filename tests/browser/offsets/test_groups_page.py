@@ -17,7 +17,7 @@ from tests.browser.offsets.test_offsets_page import committed
 from tests.support.console.consoles import Console
 from tests.support.console.grouping import ITEMS, ORDERS, OTHERS, group, observed, of_globex, partition
 from tests.support.console.switching import commands, start, to
-from tests.support.console.visitors import rows, said, visitor
+from tests.support.console.visitors import Visitor, rows, said, visitor
 from tests.support.database.postgres import Database
 
 PAGE = "/groups"
@@ -203,3 +203,12 @@ def test_the_export_of_one_group_has_no_other(acme: Console, database: Database)
 
 def test_every_diagnosis_has_a_label() -> None:
     assert LABELS.keys() == set(CODES)
+
+
+def test_filters_offer_the_clusters_of_the_viewers_trees_only(acme: Console) -> None:
+    acme.rest.ok("POST", "/tenants", {"name": "empty"})
+    owner, newcomer = visitor(acme, "owner"), Visitor(acme, "newcomer", empty="owner")
+    for path in (PAGE, "/offsets", "/offsets/-reset"):
+        there, none = owner.get(path), newcomer.get(path)
+        assert re.search(r"<option[^>]*>c1", there.text) and none.status_code == 200, path
+        assert not re.search(r"<option[^>]*>c[0-9]", none.text), path

@@ -53,7 +53,7 @@ def read(consumer: Consumer, count: int) -> None:
 def becomes(
     rest: RestClient,
     consumers: Sequence[Consumer],
-    group: str,
+    name: str,
     *,
     streams: set[str | None] | None = None,
     **wanted: Any,
@@ -71,12 +71,12 @@ def becomes(
     def observed() -> dict[str, Any] | None:
         for consumer in consumers:
             consumer.poll(0)
-        rows: list[dict[str, Any]] = rest.ok("GET", f"/groups?cluster={HERE}&group={quote(group, safe='')}")[
+        rows: list[dict[str, Any]] = rest.ok("GET", f"/groups?cluster={HERE}&group={quote(name, safe='')}")[
             "items"
         ]
         return next((row for row in rows if same(row)), None)
 
-    return eventually(observed, f"{group} is observed with {wanted}", 0.3)
+    return eventually(observed, f"{name} is observed with {wanted}", 0.3)
 
 
 def test_groups_of_either_protocol_read_stop_lag_and_catch_up(

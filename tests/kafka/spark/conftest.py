@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.session import session
+from tests.kafka.spark.stopped_calls import drop_stopped_call
 from tests.support.estate.running import RunningEstate
 from tests.support.kafka.topics import create_topic
 
@@ -18,6 +19,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     found = session("local[2]", tmp_path_factory.mktemp("spark"), 700, few_rows=True)
     yield found
     found.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_stopped_call() -> Iterator[None]:
+    """Keep a test that its time limit stopped from failing those after it."""
+    yield
+    drop_stopped_call()
 
 
 @pytest.fixture

@@ -6,6 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from tests.kafka.spark.stopped_calls import drop_stopped_call
 
 KILLED = """
 import os, signal, sys
@@ -28,6 +32,25 @@ except Exception as error:
     sys.exit(f"not had again: {error!r}")
 assert asked() == before
 """
+
+
+class Stopped(BaseException):
+    """The end of a test by its time limit."""
+
+
+def test_a_call_that_was_stopped_leaves_no_answer_for_the_next(spark: SparkSession, monkeypatch) -> None:
+    assert spark.range(3).count() == 3
+
+    def stop(command: str) -> str:
+        connection.socket.sendall(command.encode())
+        raise Stopped
+
+    connection = SparkContext._gateway._gateway_client.get_thread_connection()
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(connection, "send_command", stop)
+        _ = SparkContext._jvm.java
+    drop_stopped_call()
+    assert spark.range(3).count() == 3
 
 
 @pytest.mark.nightly

@@ -29,7 +29,11 @@ EXAMPLES = 8
 NOT_CHECKED = [positive_data_acceptance]
 # The tool's own list, and 413: a list of more items than its schema allows may be too large to be read at all.
 REFUSALS = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
-CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS}}}
+CONFIG = {
+    "checks": {"negative_data_rejection": {"expected-statuses": REFUSALS}},
+    # The tool gives up after ten seconds, which a busy machine may need for a password or a cluster that is away.
+    "request-timeout": 60,
+}
 CALLERS = ip_network("10.0.0.0/8").hosts()
 """Source addresses, one for each request: wrong tokens, which some checks send, are limited by address."""
 

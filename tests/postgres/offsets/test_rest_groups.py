@@ -113,6 +113,19 @@ def test_a_tenant_learns_of_the_clusters_in_its_trees_only(both: Rest) -> None:
         assert both("GET", f"{path}?cluster=c4").status_code == mia("GET", f"{path}?cluster=c1").status_code == 200
 
 
+def test_a_reset_on_a_cluster_of_others_is_one_on_an_unknown_cluster(both: Rest) -> None:
+    both.add_clusters("c4")
+    owner, stream = new_user(both, "olga", globex="owner"), "globex/retail/prod/items"
+    for name in ("c4", "c9"):
+        body = {"cluster": name, "stream": stream, "group": "stock", "to": "earliest"}
+        refused = problem(owner("POST", "/offsets/reset", body), 404, "not-found")
+        assert refused["detail"] == f"there is no cluster '{name}'"
+    body = {"cluster": "c4", "stream": stream, "group": "stock", "to": "earliest"}
+    assert (
+        problem(both("POST", "/offsets/reset", body), 404, "not-found")["detail"] == f"c4 has no topic of {stream}"
+    )
+
+
 def test_refusals(seen: Rest) -> None:
     problem(seen("GET", "/groups?cluster=c9"), 404, "not-found")
     problem(seen("GET", "/groups?cursor=bm90aGluZw=="), 422, "value-invalid")

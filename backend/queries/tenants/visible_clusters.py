@@ -1,4 +1,4 @@
-"""Clusters whose names a caller may learn from lists of groups and offsets."""
+"""Clusters whose names a caller may learn from lists of groups and offsets, and from their filters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller
 from backend.domain.base.errors import NotFound
-from backend.queries.clusters.clusters import list_clusters
+from backend.queries.clusters.clusters import leaves, list_clusters
 from backend.queries.tenants.tenants import clusters_of_tenants
 
 
@@ -15,11 +15,19 @@ def visible_clusters(connection: Connection, caller: Caller) -> list[str]:
 
     Streams and discovery name these to members of a tenant anyway.
     """
-    names = [row.name for row in list_clusters(connection)]
+    return _seen_by(connection, caller, [row.name for row in list_clusters(connection)])
+
+
+def visible_leaves(connection: Connection, caller: Caller, at: int | None = None) -> list[str]:
+    """Return those of the visible clusters that are in a tree, now or as of a position, by number."""
+    return _seen_by(connection, caller, leaves(connection, at), at)
+
+
+def _seen_by(connection: Connection, caller: Caller, names: list[str], at: int | None = None) -> list[str]:
     tenants = caller.tenants_for(Action.READ_TENANT)
     if tenants is None:
         return names
-    theirs = clusters_of_tenants(connection, tenants)
+    theirs = clusters_of_tenants(connection, tenants, at)
     return [name for name in names if name in theirs]
 
 
