@@ -65,7 +65,7 @@ def _text(value: Value) -> str:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What an address asks for, as far as it can be granted."""
+    """Wish of an address, as far as it can be granted."""
 
     sort: str
     filter: str
@@ -81,7 +81,7 @@ class Table(Generic[Row]):
     name: str
     """`id` of the table on its page."""
     things: str
-    """What its rows are, in the plural: `clusters`."""
+    """Word for its rows, in the plural: `clusters`."""
     columns: tuple[Column[Row], ...]
     sort: str = ""
     """Usual order as in an address; "": the order in which the rows come."""

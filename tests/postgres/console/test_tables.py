@@ -118,3 +118,12 @@ def test_groups_are_sorted_by_name_under_the_former_name_of_the_parameter_too(ac
     assert page.status_code == 200
     assert 'name="sort" value="name"' in page.text
     assert "&amp;sort=name" in page.text and "order=" not in page.text
+
+
+def test_columns_of_what_the_database_pages_are_chosen_too(acme: Console) -> None:
+    viewer = visitor(acme, "viewer")
+    page = viewer.get("/audit?columns=time&columns=action&kind=TenantCreated")
+    assert heads(page, "audit") == ["Time (UTC)", "Action"]
+    assert 'name="columns" value="time,action"' in page.text
+    assert "Origin" in heads(Visitor(acme, "root", "admin").get("/audit"), "audit")
+    assert "There is no column “origin” here" in said(viewer.get("/audit?columns=time,origin"))
