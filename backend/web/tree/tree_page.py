@@ -91,7 +91,7 @@ async def tree_live(
         async for news in watching:
             if not await run_in_threadpool(may_still, request, Action.READ_ESTATE):
                 break
-            own = await run_in_threadpool(_own_table, live.state, query, news)
+            own = await run_in_threadpool(_own_table, live.state, query, news) if query.given else {}
             for name, text in {**news, **own}.items():
                 yield ServerSentEvent(event=name, raw_data=text)
             if not news:
@@ -112,8 +112,8 @@ def _draw(state: TreeState) -> Blocks:
 
 
 def _own_table(state: TreeState | None, query: TableQuery, news: Blocks) -> Blocks:
-    """Return the block with the table in the watcher's own order, if it is news and not the usual order."""
-    if state is None or not query.given or DISTRIBUTORS not in news:
+    """Return the block with the table in the watcher's own order, if it is news."""
+    if state is None or DISTRIBUTORS not in news:
         return {}
     return {DISTRIBUTORS: templates.block(TEMPLATE, DISTRIBUTORS, _context(state, query, live=True))}
 

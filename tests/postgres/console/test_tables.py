@@ -127,3 +127,19 @@ def test_columns_of_what_the_database_pages_are_chosen_too(acme: Console) -> Non
     assert 'name="columns" value="time,action"' in page.text
     assert "Origin" in heads(Visitor(acme, "root", "admin").get("/audit"), "audit")
     assert "There is no column “origin” here" in said(viewer.get("/audit?columns=time,origin"))
+
+
+def test_the_tree_keeps_a_watcher_s_own_order_of_distributors(acme: Console) -> None:
+    viewer = visitor(acme, "viewer")
+    page = viewer.get("/tree?sort=-cluster&filter=L2")
+    assert list(rows(page, "data-row")) == ["c3:2", "c2:2", "c1:2"]
+    assert 'sse-connect="/tree/live?sort=-cluster&amp;filter=L2"' in page.text
+    with viewer.client.stream("GET", "/tree/live?sort=-cluster&filter=L2") as answer:
+        lines = answer.iter_lines()
+        assert "event: distributors" in lines  # it goes on to that line
+        block = []
+        for line in lines:
+            if not line:
+                break
+            block.append(line)
+    assert re.findall(r'data-row="([^"]*)"', "".join(block)) == ["c3:2", "c2:2", "c1:2"]
