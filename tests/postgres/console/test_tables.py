@@ -114,10 +114,11 @@ def test_a_form_s_answer_links_to_the_page_that_it_shows(acme: Console) -> None:
 
 @pytest.mark.parametrize("form", ["order=name", "sort=name"])
 def test_groups_are_sorted_by_name_under_the_former_name_of_the_parameter_too(acme: Console, form: str) -> None:
-    page = visitor(acme, "viewer").get(f"/groups?{form}&cluster=c1")
+    page = visitor(acme, "viewer").get(f"/groups?{form}&cluster=c1&after_cluster=c1&after_group=a")
     assert page.status_code == 200
     assert 'name="sort" value="name"' in page.text
     assert "&amp;sort=name" in page.text and "order=" not in page.text
+    assert "after_" not in page.text, "another order begins at the first page"
 
 
 def test_columns_of_what_the_database_pages_are_chosen_too(acme: Console) -> None:
