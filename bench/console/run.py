@@ -40,11 +40,13 @@ PAGES = """
 /overview /overview/-live
 /tree /tree?at={half} /tree/edit /tree/-primary /tree/-target/cluster-7/2 /tree/-settings/cluster-7/2
 /clusters /clusters/-live /clusters?at={half} /clusters/-new
+/clusters?sort=-topics&filter=az1 /tree?sort=-lag&filter=cluster-1&rows=250
 /clusters/cluster-1 /clusters/cluster-1?at={half} /clusters/cluster-1/-change /clusters/cluster-1/replication
 /clusters/cluster-1/replication?at={half}
 /tenants /tenants?at={half} /tenants/tenant-007 /tenants/tenant-007?at={half} /tenants/tenant-007/-grants
 /tenants/tenant-007/-members/-new
 {prod} {prod}?at={half} {prod}/-change {prod}/-new
+{prod}?sort=state&filter=applied {prod}?sort=-partitions&rows=250 /tenants?sort=-streams&filter=tenant-00&rows=250
 {prod}/stream-0007 {prod}/stream-0007?at={half} {prod}/stream-0007/-change {prod}/stream-0007/-applied
 {prod}/stream-0007/-groups {prod}/stream-0007/-partitions {prod}/stream-0007/-settings
 {prod}/stream-0007/-settings?at={half} {prod}/stream-0007/-schema {prod}/stream-0007/-history
@@ -52,19 +54,20 @@ PAGES = """
 {prod}/-applications/application-0007 {prod}/-applications/application-0007?at={half}
 {prod}/-applications/application-0007/-change
 /schemas /schemas?at={half}
-/groups /groups?order=name /groups?text=group-77&diagnosis=slower-than-producers /groups/-live
+/groups /groups?sort=name /groups?text=group-77&diagnosis=slower-than-producers /groups/-live
 /groups?stream=tenant-007/main/prod/stream-0007 /groups/-of?cluster=cluster-1&group=tenant-000-main-prod-group-0
 /charts /charts?metric=group.lag_records /charts?metric=edge.lag_records&subject=cluster-1:2
 /charts?metric=edge.records_per_second&range=7d
 /charts?metric=group.lag_records&subject=cluster-1/tenant-000-main-prod-group-0&range=7d
 /offsets /offsets?at={half} /offsets?at={half}&group=group-7
 /offsets?at={half}&stream=tenant-007/main/prod/stream-0007
-/losses /switches /switches/plan /placements /placements/-new /zones /drills /trace
+/losses /switches /switches?places-sort=-name&places-filter=prod&places-rows=250
+/switches/plan /placements /placements/-new /zones /drills /trace
 /timeline /timeline/-live /timeline?actor=user-7 /timeline?name=TenantCreated /timeline?stream=tenant-tenant-007
 /timeline?before={half} /timeline/{half} /timeline/-differences?from={late} /timeline/-moment?position={half}
 /timeline/{given}/-undo
 /audit /audit?at={half} /audit?actor=user-7 /audit?kind=Logins /audit?tenant=tenant-007
-/users /users/user-7 /users?at={half} /webhooks /account
+/users /users/user-7 /users?at={half} /users?sort=-tenants&filter=owner&rows=250 /webhooks /account
 /find?q=stream-0007 /find/-hits?q=tenant
 """
 MOST_MS, MOST_BYTES, MOST_SECONDS = 200.0, 170_000, 1.0

@@ -22,11 +22,21 @@
     form.delete(name);
     if (chosen !== menu.dataset.usual) form.set(name, chosen);
   });
+  document.body.addEventListener("htmx:beforeHistoryUpdate", ({ detail }) => {
+    detail.history.path = detail.history.path.replaceAll("%2C", ","); // as links have it
+  });
   document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.elt.matches("form[data-table-bar]") && detail.requestConfig.triggeringEvent?.type === "submit") {
       detail.elt.querySelector("details[open]")?.removeAttribute("open");
       if (detail.elt.contains(document.activeElement) && document.activeElement.type === "submit") document.activeElement.blur();
     }
+  });
+
+  // Another page or order begins at the top of the table.
+  document.body.addEventListener("htmx:afterSwap", ({ detail }) => {
+    const place = detail.requestConfig?.elt?.closest("thead[hx-target], .table-pages[hx-target]");
+    const table = place && document.querySelector(`${place.getAttribute("hx-target")} .scroll.long`);
+    if (table) table.scrollTop = 0;
   });
 
   // A click that the server refuses, such as after the session has ended, leads to the page that says why.

@@ -21,6 +21,8 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.tables.table import Column, Table
+from backend.web.tables.table_query import TableParameters
 from backend.web.words.figures import day, plain
 from backend.web.words.sentences import SENTENCES, TROUBLES, sentence
 
@@ -56,11 +58,28 @@ class AuditItem:
     trouble: bool
 
 
+_TABLE = Table[AuditItem](
+    "audit",
+    "entries",
+    (
+        Column("time", "Time", time=True),
+        Column("actor", "Actor"),
+        Column("action", "Action"),
+        Column("event", "Kind"),
+        Column("of", "Tenant"),
+        Column("means", "Authentication"),
+        Column("origin", "Origin"),
+    ),
+    within="entries",
+)
+
+
 @router.get("/audit")
 def audit_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
+    parameters: TableParameters,
     actor: Text = "",
     kind: Text = "",
     tenant: Text = "",
@@ -93,14 +112,17 @@ def audit_page(
     more = {**query, **({"workers": "yes"} if asked.workers else {})}
     exported = {**query, **({"workers": "true"} if asked.workers else {})}
     sees = may(caller, Action.MANAGE_USERS)
+    table = _TABLE if sees else _TABLE.without("origin")
+    view = table.listed([_item(row, sees, replaced, names) for row in found.rows], parameters)
+    onward = {**more, **({"columns": view.chosen} if view.chosen else {})}
     context = {
-        "items": [_item(row, sees, replaced, names) for row in found.rows],
+        "table": view,
         "asked": asked,
         **times,
         "problem": problem,
         "kinds": [LOGINS, *LoginKind, *sorted(SENTENCES)],
-        "earlier": None if found.further is None else urlencode({**more, "before": str(found.further)}),
-        "newest": urlencode(more) if before else None,
+        "earlier": None if found.further is None else urlencode({**onward, "before": str(found.further)}),
+        "newest": urlencode(onward) if before else None,
         "filtered": bool(more),
         "exports": [(form, urlencode({**exported, "form": form})) for form in ("csv", "jsonl")],
         "sees": sees,

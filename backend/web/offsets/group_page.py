@@ -200,7 +200,6 @@ def _context(connection: Connection, caller: Caller, cluster: str, group: str) -
         "labels": LABELS,
         "severity": severity,
         "span": span,
-        "now_ms": row.observed_at.timestamp() * 1000,
     }
 
 

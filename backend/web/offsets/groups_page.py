@@ -153,7 +153,7 @@ def _listed(
         cluster, group = shown[-1].key
         further = wish.query(after_cluster=cluster, after_group=group)
     return {
-        "table": _TABLE.listed(shown, query.of(GROUPS).with_old_name("order", "sort")),
+        "table": _TABLE.listed(shown, _of_table(query)),
         "asked": wish,
         "clusters": clusters,
         "labels": LABELS,
@@ -169,6 +169,11 @@ def _listed(
         "not_observed": _problems(observations, clusters, may(caller, Action.READ_ESTATE)),
         "is_observed": any(each.age_seconds is not None for each in observations),
     }
+
+
+def _of_table(query: TableQuery) -> TableQuery:
+    """Return the parameters of its links, which begin at the first page; `order` is the former name of `sort`."""
+    return query.of(GROUPS).with_old_name("order", "sort").from_the_first("after_cluster", "after_group")
 
 
 def subject_of(row: GroupSummary) -> str:

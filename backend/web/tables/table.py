@@ -66,7 +66,7 @@ def _text(value: Value) -> str:
 
 @dataclass(frozen=True)
 class _Wish:
-    """The part of a table that an address asks for, as far as it can be granted."""
+    """Wish of an address, as far as it can be granted."""
 
     sort: str
     filter: str
@@ -82,7 +82,7 @@ class Table(Generic[Row]):
     name: str
     """`id` of the table on its page."""
     things: str
-    """Noun for its rows, in the plural: `clusters`."""
+    """Word for its rows, in the plural: `clusters`."""
     columns: tuple[Column[Row], ...]
     sort: str = ""
     """Usual order as in an address; "": the order in which the rows come."""

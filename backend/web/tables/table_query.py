@@ -30,6 +30,10 @@ class TableQuery:
         given = tuple((new if name == old else name, value) for name, value in self.given)
         return replace(self, given=given)
 
+    def from_the_first(self, *names: str) -> TableQuery:
+        """Return the address without the parameters that begin a page after some row."""
+        return replace(self, given=tuple(pair for pair in self.given if pair[0] not in names))
+
     def values(self, name: str) -> list[str]:
         """Return every value of a parameter; several check boxes of a form share one name."""
         return [value for key, value in self.given if key == name]

@@ -1,4 +1,4 @@
-"""Parts of a table that a page draws: rows, headings that sort, pages, columns to choose, and their addresses."""
+"""Views of tables for templates: rows, headings that sort, pages, columns to choose, and their addresses."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ class TableView(Generic[Row]):
     def heads(self) -> list[Choice]:
         """Return the shown columns."""
         return [each for each in self.columns if each.shown]
+
+    @property
+    def chosen(self) -> str:
+        """Return the shown columns as in an address; "" for the usual ones."""
+        return self._own({})[self.parameters["columns"]]
 
     def shows(self, key: str) -> bool:
         """Return whether a column is shown."""

@@ -111,7 +111,7 @@ def test_one_says_why_a_local_broker_ended(
     (tmp_path / "run" / "state.json").write_text(json.dumps({"processes": processes}))
     monkeypatch.setenv("TREELINE_ESTATE_HOME", str(tmp_path))
     text = said(viewer.get(f"{PAGE}/c1"))
-    assert f"kafka:c1:1 27 Nov 2026 13:45:00 UTC: {reason} 1 restart since the estate was started" in text
+    assert f"kafka:c1:1 27 Nov 2026, 13:45:00 UTC : {reason} 1 restart since the estate was started" in text
     assert "c11" not in text
     assert "Brokers that exited" not in said(viewer.get(f"{PAGE}/c2"))
     assert "Brokers that exited" not in said(viewer.get(f"{PAGE}/c1?at={head(acme)['position']}"))

@@ -67,7 +67,7 @@ def test_pages_of_a_tenant_are_as_they_were(acme: Console, changed: dict[str, An
     page = viewer.get(PROD + at)
     assert list(rows(page, "data-stream")) == ["orders"] and "Margin 60 s" in said(page)
     assert f"You are looking at position {changed['before']}" in said(page)
-    assert "Declare stream" not in said(page) and "hx-get" not in page.text
+    assert "Declare stream" not in said(page) and 'hx-trigger="every' not in page.text
     assert viewer.get(f"{PROD}/later{at}").status_code == 404
     stream = viewer.get(f"{PROD}/orders{at}")
     assert stream.status_code == 200 and "Delete" not in said(stream) and "hx-get" not in stream.text

@@ -103,7 +103,9 @@ def test_one_group_with_members_partitions_and_where_it_goes_on(acme: Console, d
     text = said(page)
     assert "Slower than producers Slower than its producers: it reads 240 records/s" in text
     assert "billing-7 10.1.2.3 2 orders 0, 1 m-1" in text
-    assert "34,988 36,192 1,204 120/s 300/s 1 min 35 s 4.0 s before billing-7 on 10.1.2.3 Messages Reset" in text
+    moved = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    row = rf"34,988 36,192 1,204 120/s 300/s 1 min 35 s {moved} billing-7 on 10.1.2.3 Messages Reset"
+    assert re.search(row, text)
     assert rows(page, "data-cluster").keys() == {"c1", "c2"}
     assert "c2 1 of 1 12" in text, "what it would read again after a switch"
     assert "Lag of c1/acme-retail-prod-billing" in text, "a chart of the last day"

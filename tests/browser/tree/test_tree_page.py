@@ -301,7 +301,7 @@ def test_a_lost_database_is_told_and_the_last_state_kept(
         page = open_page(console)
         expect(page.locator("#live")).to_have_text("live")
         own_postgres.kill()
-        told = re.compile(r"has not reached its database since \d\d:\d\d:\d\d\b")
+        told = re.compile(r"has not reached its database since \d\d:\d\d:\d\d\. The data")
         expect(page.locator("#outage")).to_contain_text(told, timeout=20_000)
         expect(page.locator("svg [data-distributor]")).to_have_count(5)
         expect(page.locator("#live")).to_have_text("live")

@@ -114,10 +114,36 @@ def test_a_form_s_answer_links_to_the_page_that_it_shows(acme: Console) -> None:
 
 @pytest.mark.parametrize("form", ["order=name", "sort=name"])
 def test_groups_are_sorted_by_name_under_the_former_name_of_the_parameter_too(acme: Console, form: str) -> None:
-    page = visitor(acme, "viewer").get(f"/groups?{form}&cluster=c1")
+    page = visitor(acme, "viewer").get(f"/groups?{form}&cluster=c1&after_cluster=c1&after_group=a")
     assert page.status_code == 200
     assert 'name="sort" value="name"' in page.text
     assert "&amp;sort=name" in page.text and "order=" not in page.text
+    assert "after_" not in page.text, "another order begins at the first page"
+
+
+def test_columns_of_what_the_database_pages_are_chosen_too(acme: Console) -> None:
+    viewer = visitor(acme, "viewer")
+    page = viewer.get("/audit?columns=time&columns=action&kind=TenantCreated")
+    assert heads(page, "audit") == ["Time (UTC)", "Action"]
+    assert 'name="columns" value="time,action"' in page.text
+    assert "Origin" in heads(Visitor(acme, "root", "admin").get("/audit"), "audit")
+    assert "There is no column “origin” here" in said(viewer.get("/audit?columns=time,origin"))
+
+
+def test_the_tree_keeps_a_watcher_s_own_order_of_distributors(acme: Console) -> None:
+    viewer = visitor(acme, "viewer")
+    page = viewer.get("/tree?sort=-cluster&filter=L2")
+    assert list(rows(page, "data-row")) == ["c3:2", "c2:2", "c1:2"]
+    assert 'sse-connect="/tree/live?sort=-cluster&amp;filter=L2"' in page.text
+    with viewer.client.stream("GET", "/tree/live?sort=-cluster&filter=L2") as answer:
+        lines = answer.iter_lines()
+        assert "event: distributors" in lines  # it goes on to that line
+        block = []
+        for line in lines:
+            if not line:
+                break
+            block.append(line)
+    assert re.findall(r'data-row="([^"]*)"', "".join(block)) == ["c3:2", "c2:2", "c1:2"]
 
 
 def test_the_tree_s_table_and_drawing_keep_each_other_s_parameters(acme: Console) -> None:
