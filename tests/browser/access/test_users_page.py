@@ -104,8 +104,8 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
         ("tenant", "Overview Tenants Schemas Groups Offsets Timeline Charts Trace", "/"),
         (
             "viewer",
-            "Overview Tree Clusters Tenants Schemas Groups Offsets Switches Placements Timeline Charts Trace Zones "
-            "Drills Webhooks Users",
+            "Overview Tree Clusters Tenants Schemas Groups Offsets Switches Placements Timeline Charts Trace "
+            "Zones Drills Webhooks Users",
             "/",
         ),
     ],
