@@ -161,6 +161,7 @@ NO_PICTURE = {
     "/": "is /tree",
     "/static/{name:path}": "files",
     "/tree/live": "events for /tree",
+    "/tree/-drawer": "the drawer of /tree, alone",
     "/find/-hits": "a block of the search window",
     "/timeline/-moment": "text for the slider",
     "/login/oidc": "redirects to the provider",
