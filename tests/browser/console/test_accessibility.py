@@ -21,7 +21,8 @@ LOOKS: dict[str, tuple[Literal["dark", "light"], int]] = {
 }
 PROD = "/tenants/acme/retail/prod"
 PAGES = (
-    *("/tree", "/tree?at=9", "/tree?collapsed=r1", "/tree?open=c1", "/tree?open=c1:2&at=9", "/clusters", "/clusters/c1", "/clusters/c1?at=9", "/clusters/c1/replication"),
+    *("/tree", "/tree?at=9", "/clusters", "/clusters/c1", "/clusters/c1?at=9", "/clusters/c1/replication"),
+    *("/tree?collapsed=r1", "/tree?open=c1", "/tree?open=c1:2&at=9"),
     *("/clusters/c1/replication/-elect", "/clusters/c1/replication/what-if", "/tenants", "/tenants/-new"),
     *(
         "/tenants/acme",

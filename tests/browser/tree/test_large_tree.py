@@ -11,6 +11,8 @@ from tests.support.console.large_trees import grow, report
 from tests.support.database.postgres import Database
 
 LATE = {"lag_records": 70, "wait_seconds": 90.0}
+PATIENCE_MS = 20_000
+"""Time that a slow machine has for the drawer while the first drawings come."""
 
 
 def seen(page: Page) -> list[str]:
@@ -40,12 +42,13 @@ def test_fifty_clusters_are_read_collapsed_opened_and_scaled(
     zoomed = drawing.get_attribute("viewBox")
     assert zoomed != whole
     report(database, names, {("c03", 5): LATE, ("c20", 1): LATE})
-    expect(page.locator("#tree-svg [data-distributor='c20:1']")).to_have_class(re.compile("problem"))
+    troubled = page.locator("#tree-svg [data-distributor='c20:1']")
+    expect(troubled).to_have_class(re.compile("problem"), timeout=PATIENCE_MS)
     assert drawing.get_attribute("viewBox") == zoomed
     page.keyboard.press("0")
     assert drawing.get_attribute("viewBox") == whole
     assert page.evaluate("document.getElementById('tree-svg').getBoundingClientRect().height < innerHeight")
-    look_at_collapsing(page)
+    look_at_collapsing(page, database, names)
     look_at_a_telephone(page)
 
 
@@ -68,21 +71,21 @@ def look_at_labels(page: Page) -> None:
 def look_at_the_drawer(page: Page, console: Console) -> None:
     """A click opens it and is kept in the address; it stays while the page is live, and Escape closes it."""
     page.locator("#tree-svg [data-distributor='c03:5'] .label").click()
-    expect(page.locator("#drawer-title")).to_have_text("c03:5")
+    expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
     expect(page.locator("#drawer-title")).to_be_focused()
     assert page.url == f"{console.url}/tree?collapsed=none&open=c03:5"
     expect(page.locator("#tree-svg .opened")).to_have_attribute("data-distributor", "c03:5")
     page.locator("#drawer-facts").get_by_role("link", name="c03").press("Enter")
-    expect(page.locator("#drawer-title")).to_have_text("c03")
+    expect(page.locator("#drawer-title")).to_have_text("c03", timeout=PATIENCE_MS)
     page.go_back()
-    expect(page.locator("#drawer-title")).to_have_text("c03:5")
+    expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
     page.keyboard.press("Escape")
     expect(page.locator("#drawer")).to_have_count(0)
     assert page.evaluate("document.activeElement.dataset.distributor") == "c03:5"
     assert page.url == f"{console.url}/tree?collapsed=none"
 
 
-def look_at_collapsing(page: Page) -> None:
+def look_at_collapsing(page: Page, database: Database, names: list[str]) -> None:
     """A node collapses and expands with Enter; the address keeps it, and so does the live page."""
     page.locator("#node-r0000").press("Enter")
     box = page.locator("a.folded")
@@ -90,8 +93,9 @@ def look_at_collapsing(page: Page) -> None:
     assert page.url.endswith("/tree?collapsed=r0000")
     expect(box).to_contain_text("4 clusters, 1 problem")
     expect(box).to_be_focused()
-    expect(page.locator("#live")).to_have_text("live")
-    page.wait_for_timeout(1500)  # at least one drawing has come
+    report(database, names, {("c03", 5): LATE, ("c40", 1): LATE})
+    troubled = page.locator("#tree-svg [data-distributor='c40:1']")
+    expect(troubled).to_have_class(re.compile("problem"), timeout=PATIENCE_MS)
     expect(box).to_have_count(1)
     box.press("Enter")
     expect(page.locator("#tree-svg .leaf")).to_have_count(50)
@@ -107,5 +111,5 @@ def look_at_a_telephone(page: Page) -> None:
     expect(page.locator("#row-of-c03 ul > li")).to_have_count(7)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.locator("#row-of-c03").get_by_role("link", name="L5 to").click()
-    expect(page.locator("#drawer-title")).to_have_text("c03:5")
+    expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
