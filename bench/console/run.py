@@ -38,7 +38,9 @@ PROD = "/tenants/tenant-007/main/prod"
 PAGES = """
 /livez
 /overview /overview/-live
-/tree /tree?at={half} /tree/edit /tree/-primary /tree/-target/cluster-7/2 /tree/-settings/cluster-7/2
+/tree /tree?at={half} /tree?collapsed=none /tree?collapsed=quiet&open=cluster-7 /tree?open=cluster-7:2
+/tree/-drawer?open=cluster-7 /tree/-drawer?open=cluster-7:2
+/tree/edit /tree/-primary /tree/-target/cluster-7/2 /tree/-settings/cluster-7/2
 /clusters /clusters/-live /clusters?at={half} /clusters/-new
 /clusters?sort=-topics&filter=az1 /tree?sort=-lag&filter=cluster-1&rows=250
 /clusters/cluster-1 /clusters/cluster-1?at={half} /clusters/cluster-1/-change /clusters/cluster-1/replication

@@ -17,7 +17,7 @@
     const [wide, high] = [width / view.zoom, height / view.zoom];
     view.x = Math.max(wide / 2, Math.min(width - wide / 2, view.x));
     view.y = Math.max(high / 2, Math.min(height - high / 2, view.y));
-    svg.setAttribute("viewBox", [view.x - wide / 2, view.y - high / 2, wide, high].map((each) => each.toFixed(1)).join(" "));
+    svg.setAttribute("viewBox", [view.x - wide / 2, view.y - high / 2, wide, high].map((each) => Number(each.toFixed(2))).join(" "));
     svg.classList.toggle("scaled", view.zoom > 1);
     svg.classList.add("whole");
     svg.style.height = `${view.height}px`;

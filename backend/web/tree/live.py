@@ -34,8 +34,8 @@ POLL_SECONDS = 1.0
 # Minimum time between two polls, however fast events come; a burst of events is drawn as few pictures.
 LEAST_SECONDS = 0.25
 USUAL_VIEW = TreeWish()
-MOST_VIEWS_DRAWN = 8
-"""Views that a poll draws, each at about 20 ms for 50 clusters, so that a process keeps most of its time."""
+MOST_VIEWS_DRAWN = 4
+"""Views that a poll draws, each in up to 40 ms for 50 clusters, so that a process keeps most of its time."""
 # Longest time until a watcher notices that the process is stopping.
 NOTICE_SECONDS = 1.0
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection
 
 from backend.domain.tree.tree_shape import Inner, Node, leaves
-from backend.queries.clusters.clusters import ClusterRow, get_cluster
-from backend.queries.distribution.distributors import read_distributors
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.distributors import distributors_of
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.topics.at_risk import records_at_risk
 from backend.queries.tree.trees import get_tree
@@ -96,18 +96,18 @@ def read_drawer(connection: Connection, wish: TreeWish, at: int | None) -> Drawe
     """Read what a wish opens; None if it opens nothing."""
     if not wish.opened:
         return None
-    tree = get_tree(connection, at)
-    found = [] if tree is None else [Distributor(row) for row in read_distributors(connection, at)]
-    name, _, _ = wish.opened.partition(":")
-    row = get_cluster(connection, wish.opened, at) if name == wish.opened else None
+    tree, clusters = get_tree(connection, at), list_clusters(connection, at)
+    rows = [] if tree is None else distributors_of(connection, tree, clusters, at)
+    found = [Distributor(row) for row in rows]
+    row = next((each for each in clusters if each.name == wish.opened), None)
     if row is not None:
         is_primary = tree is not None and tree.primary_cluster == row.name
         return _of_cluster(wish, _inside(connection, row, is_primary, found, at))
     shape = None if tree is None else tree.shape
     members = tuple(each for each in found if each.key == wish.opened) or _between(shape, wish.opened, found)
     if members:
-        rows = [each.row for each in members]
-        return _of_edge(wish, members, NO_TRENDS if at is not None else read_trends(connection, rows))
+        shown = [each.row for each in members]
+        return _of_edge(wish, members, NO_TRENDS if at is not None else read_trends(connection, shown))
     sentence = "The tree has no such cluster or distributor. Close this, and choose another one in the drawing."
     return Drawer(wish, wish.opened[:60], sentence)
 

@@ -54,7 +54,7 @@ class Edge:
     """Distributors of one level from one end to another."""
 
     key: str
-    """Key of its distributor, `cluster:level`; of several, from a collapsed subtree, `~r0:level:target`."""
+    """Key of its distributor, `cluster:level`; of several that start at a collapsed subtree, `~r0:level:end`."""
     level: int
     source: str
     target: str

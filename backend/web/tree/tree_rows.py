@@ -243,9 +243,14 @@ class TreeRows:
         """Return the address at which this place is collapsed if it is not, else expanded."""
         return self.wish.collapsing(self.places ^ {place}).address()
 
+    @cached_property
+    def _opening(self) -> str:
+        closed = self.wish.opening("").address()
+        return f"{closed}{'&' if '?' in closed else '?'}open="
+
     def opening(self, key: str) -> str:
-        """Return the address at which the drawer shows this cluster or edge."""
-        return self.wish.opening(key).address()
+        """Return the address at which the drawer shows this cluster or edge; keys need no quoting."""
+        return self._opening + key
 
     def is_root(self, fork: Fork) -> bool:
         """Return whether this is the root, which stays."""

@@ -1,4 +1,4 @@
-"""The part of the tree that a viewer wants to see: the parameters of the Tree page's address.
+"""Parameters of the Tree page's address, which say what a viewer wants to see of the tree.
 
 `collapsed` is `none`, `quiet` (the subtrees without problems), or places such as `r0,r10`. Without it, large trees
 have their quiet subtrees collapsed. `open` is what the drawer shows: a cluster, or an edge. The parameters of the

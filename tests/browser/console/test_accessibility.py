@@ -30,6 +30,7 @@ PAGES = (
         "/clusters/c1?at=9",
         "/clusters/c1/replication",
     ),
+    *("/tree?collapsed=r1", "/tree?open=c1", "/tree?open=c1:2&at=9"),
     *("/clusters/c1/replication/-elect", "/clusters/c1/replication/what-if", "/tenants", "/tenants/-new"),
     *(
         "/tenants/acme",

@@ -270,9 +270,8 @@ def test_focus_lights_a_path_and_outlives_an_update(console: Console, open_page)
     page = open_page(console)
     lit = "all => all.filter(each => each.matches('.lit')).map(each => each.id).sort()"
     parts = page.locator("#tree-svg [id], [data-row]")
-    reachable = page.locator("#tree-svg [tabindex='0'], #tree-svg a")
-    assert reachable.count() == 3 + 5 + 1, "leaves, distributors, and the inner node that can be collapsed"
-    assert all(reachable.evaluate_all("all => all.map(each => each.getAttribute('aria-label'))"))
+    labels = page.locator("#tree-svg [tabindex='0'], #tree-svg a").evaluate_all("all => all.map(e => e.ariaLabel)")
+    assert [bool(label) for label in labels] == [True] * (3 + 5 + 1), "with the inner node that can be collapsed"
     page.locator("[data-distributor='c3:2']").focus()
     path = ["arrow-c3-2", "branch-r-c1", "branch-r-c2", "branch-r1-c3", "leaf-c1", "leaf-c3", "node-r", "row-c3-2"]
     assert parts.evaluate_all(lit) == path
@@ -288,7 +287,6 @@ def test_focus_lights_a_path_and_outlives_an_update(console: Console, open_page)
     assert {"arrow-c2-1", "arrow-c2-2", "arrow-c1-2", "arrow-c3-1", "leaf-c2"} <= set(found)
     assert "arrow-c3-2" not in found
     page.locator("#leaf-c2").press("Enter")
-    expect(page.locator("#drawer-title")).to_be_focused()
     page.get_by_role("link", name="Cluster page").press("Enter")
     expect(page).to_have_title(re.compile("^c2 "))
 

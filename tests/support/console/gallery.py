@@ -162,6 +162,7 @@ NO_PICTURE = {
     "/": "is /overview",
     "/static/{name:path}": "files",
     "/tree/live": "events for /tree",
+    "/tree/-drawer": "the drawer of /tree, alone",
     "/find/-hits": "a block of the search window",
     "/find/-names": "suggestions for fields",
     "/timeline/-moment": "text for the slider",
