@@ -102,6 +102,8 @@ class SwitchFact:
     """Begin of the phase."""
     places: Sequence[str] = ()
     """Environments that it moves: of those that the reader may see."""
+    number: int | None = None
+    """Its number in the order of starts; None for readers who see some switches only."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,8 @@ def switch_problems(found: Sequence[SwitchFact], now: datetime) -> Iterator[Prob
 
 def _who(each: SwitchFact) -> str:
     whose = f" of {listed(each.places)}" if each.places else ""
-    return f"Switch {each.id} of clients{whose} from {each.source} to {each.target}"
+    name = "The switch" if each.number is None else f"Switch {each.number}"
+    return f"{name} of clients{whose} from {each.source} to {each.target}"
 
 
 def _way_out(each: SwitchFact) -> WayOut:

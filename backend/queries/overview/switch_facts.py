@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from backend.domain.overview.estate_facts import SwitchFact
 from backend.domain.switch.cluster_switch import HELD, Phase
 from backend.queries.base.events import times_of
+from backend.queries.base.names_of_events import SwitchNamed, name_switches
 from backend.queries.switch.switches import SwitchRow, list_phases, list_switches, unended_switches
 
 FAILED_WITHIN = timedelta(days=1)
@@ -28,12 +29,15 @@ def switches_of_note(
     failed = [row for row in _failed(connection) if _concerns(row, tenants)]
     times = times_of(connection, [row.position for row in failed])
     phases = list_phases(connection, [row.id for row in running]) if running else {}
+    names = name_switches(connection, [row.id for row in (*running, *failed)]) if tenants is None else {}
     found = []
     for row in running:
         began = next((each.started_at for each in phases[row.id] if each.name == row.state), None)
-        found.append(_fact(row, None if began is None else datetime.fromisoformat(began), tenants))
+        found.append(
+            _fact(row, None if began is None else datetime.fromisoformat(began), tenants, names.get(row.id))
+        )
     return found + [
-        _fact(row, times.get(row.position), tenants)
+        _fact(row, times.get(row.position), tenants, names.get(row.id))
         for row in failed
         if row.position in times and now - times[row.position] < FAILED_WITHIN
     ]
@@ -50,7 +54,9 @@ def _concerns(row: SwitchRow, tenants: Collection[str] | None) -> bool:
     return tenants is None or not row.tenants.isdisjoint(tenants)
 
 
-def _fact(row: SwitchRow, since: datetime | None, tenants: Collection[str] | None) -> SwitchFact:
+def _fact(
+    row: SwitchRow, since: datetime | None, tenants: Collection[str] | None, named: SwitchNamed | None
+) -> SwitchFact:
     moves = () if tenants is None else tuple(each for each in row.moves if each.tenant in tenants)
     return SwitchFact(
         id=row.id,
@@ -63,4 +69,5 @@ def _fact(row: SwitchRow, since: datetime | None, tenants: Collection[str] | Non
         reason=row.reason if tenants is None else None,
         since=since,
         places=tuple(dict.fromkeys("/".join(each.place) for each in moves)),
+        number=None if named is None else named.number,
     )

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 QUALITY = 66
 """WebP quality: a page of the console takes some 40 kB, and its text is sharp."""
-HIGHEST = 1500
+HIGHEST = 1300
 """Maximum height in pixels; the rest is cut off."""
 DIFFERENT = 0.004
 """Share of pixels that must differ for a picture to be replaced: times of day always change."""

@@ -135,7 +135,7 @@ def test_switches_and_nodes_are_told(acme: Console, database: Database) -> None:
     reports(acme)
     commands(database, start(), to(Phase.HOLDING, missing_records=3))
     assert codes(acme) == ["switch-running"]
-    assert "Switch s1 of clients from c1 to c2 is in progress: holding." in said(
+    assert "Switch 1 of clients from c1 to c2 is in progress: holding." in said(
         visitor(acme, "viewer").get("/overview")
     )
     commands(database, Abort(by="worker", reason="c2 went away"))

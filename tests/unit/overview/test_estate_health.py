@@ -51,7 +51,7 @@ STREAM = ApplyFact(cluster="c2", count=1, stream="acme/retail/prod/orders", reas
 AUDIT = GroupFact(
     cluster="c1", technical_group="acme-audit", name="audit", text="No members: nobody reads.", since=EARLIER
 )
-SWITCH = SwitchFact(id="s1", source="c1", target="c2", phase="holding", is_holding=True, since=EARLIER)
+SWITCH = SwitchFact(id="s1", number=12, source="c1", target="c2", phase="holding", is_holding=True, since=EARLIER)
 
 
 def late(fact: DistributorFact, **changes: Any) -> DistributorFact:
@@ -132,14 +132,14 @@ CASES: dict[str, tuple[dict[str, Any], Kind, Severity, str, str]] = {
         {"switches": (replace(SWITCH, since=NOW - STUCK_AFTER - timedelta(seconds=1)),)},
         Kind.AVAILABILITY,
         Severity.CRITICAL,
-        "Switch s1 of clients from c1 to c2 is stuck in the phase holding: the clients wait.",
+        "Switch 12 of clients from c1 to c2 is stuck in the phase holding: the clients wait.",
         "/switches/s1",
     ),
     "switch-failed": (
         {"switches": (replace(SWITCH, has_failed=True, reason="c2 went away"),)},
         Kind.DRIFT,
         Severity.WARNING,
-        "Switch s1 of clients from c1 to c2 failed: c2 went away.",
+        "Switch 12 of clients from c1 to c2 failed: c2 went away.",
         "/switches/s1",
     ),
     "partition-without-leader": (
@@ -214,7 +214,7 @@ CASES: dict[str, tuple[dict[str, Any], Kind, Severity, str, str]] = {
     ),
 }
 INFORMATION: dict[str, tuple[dict[str, Any], str]] = {
-    "switch-running": ({"switches": (SWITCH,)}, "Switch s1 of clients from c1 to c2 is in progress: holding."),
+    "switch-running": ({"switches": (SWITCH,)}, "Switch 12 of clients from c1 to c2 is in progress: holding."),
     "distributor-paused": (
         {"distributors": (replace(ONE, state="paused"), OTHER)},
         "Distributor c1 level 2 to c2 is paused by an operator.",

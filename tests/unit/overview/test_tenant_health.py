@@ -41,7 +41,7 @@ def test_groups_and_switches_lead_to_pages_that_a_tenant_may_see() -> None:
     health = tenant_health(facts)
     assert [each.code for each in health.problems] == ["group-no-members", "switch-running"]
     assert health.problems[1].text == (
-        "Switch s1 of clients of acme/retail/prod from c1 to c2 is in progress: holding."
+        "The switch of clients of acme/retail/prod from c1 to c2 is in progress: holding."
     )
     assert health.problems[1].way_out.address == "/tenants/acme/retail/prod"
     assert health.counts == {
