@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOffline
@@ -13,7 +15,7 @@ from backend.domain.offsets.group_diagnosis import NO_MEMBERS
 from backend.domain.switch.cluster_switch import Phase
 from backend.domain.switch.switch_commands import Abort
 from backend.domain.tenants.stream_records import RecordApplyFailed
-from backend.queries.base.observed import unit_states
+from backend.queries.base.observed import leases, unit_states
 from tests.browser.distribution.test_losses_page import add_dead_letter, lose
 from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.api.observations import observe
@@ -41,7 +43,20 @@ def in_order(database: Database) -> None:
     """Put all clusters online, and all distributors in time."""
     all_online(database)
     for cluster, level, target in EDGES:
-        observe(database.engine, cluster, level, target)
+        # A minute ahead: what was reported some seconds ago is not known any more.
+        observe(
+            database.engine, cluster, level, target, seen_at=sa.text("clock_timestamp() + interval '1 minute'")
+        )
+    control(database, 10)
+
+
+def control(database: Database, seconds: int) -> None:
+    """Let the lease of the worker that observes clusters end in so many seconds; negative: so long ago."""
+    expires_at = sa.func.clock_timestamp() + timedelta(seconds=seconds)
+    row = insert(leases).values(unit="reconcile", holder="w:2", epoch=1, expires_at=expires_at)
+    with database.engine.begin() as connection:
+        kept = {"expires_at": expires_at}
+        connection.execute(row.on_conflict_do_update(index_elements=["unit"], set_=kept))
 
 
 def overview(console: Console, token: str | None = None) -> dict[str, Any]:
@@ -127,7 +142,27 @@ def test_a_cause_is_named_in_place_of_its_consequences(acme: Console, database: 
     assert re.findall(r'data-cluster="(c\d)"', page.text)[0] == "c2"
     with database.engine.begin() as connection:
         connection.execute(sa.update(unit_states).values(seen_at=sa.text("now() - interval '5 minutes'")))
+    assert codes(acme) == ["copying-silent", "cluster-offline"]
+    control(database, -300)
     assert codes(acme) == ["workers-silent", "cluster-offline"]
+
+
+def test_workers_of_each_kind_and_of_each_task_are_missed(acme: Console, database: Database) -> None:
+    in_order(database)
+    control(database, -300)
+    assert codes(acme) == ["control-silent"]
+    control(database, 10)
+    of_c1 = leases.c.unit.like("distributor:c1:2:%")
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(leases).where(of_c1).values(expires_at=sa.func.clock_timestamp()))
+    assert codes(acme) == ["distributor-starting"] and overview(acme)["state"] == "fine"
+    ago = {"expires_at": sa.func.clock_timestamp() - timedelta(minutes=5)}
+    with database.owner.begin() as connection:
+        connection.execute(sa.text("SET LOCAL session_replication_role = replica"))
+        connection.execute(sa.text("UPDATE events SET time = time - interval '9 minutes'"))
+        connection.execute(sa.update(leases).where(of_c1).values(**ago))
+    (problem,) = overview(acme)["problems"]
+    assert problem["code"] == "distributor-waiting" and problem["since"]
 
 
 def test_switches_and_nodes_are_told(acme: Console, database: Database) -> None:
