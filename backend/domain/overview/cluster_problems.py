@@ -118,7 +118,7 @@ def replication_problems(found: Sequence[ReplicationFact]) -> Iterator[Problem]:
 def _replication(found: Sequence[ReplicationFact]) -> Problem:
     first, names = found[0], [each.cluster for each in found]
     severity, noun, what = _REPLICATION[first.alert]
-    total = sum(each.count for each in found)
+    total, advices = sum(each.count for each in found), {each.what_to_do for each in found}
     such_as = (
         f", such as {first.examples[0]}" if len(found) == 1 and first.examples and noun == "partition" else ""
     )
@@ -128,9 +128,10 @@ def _replication(found: Sequence[ReplicationFact]) -> Problem:
         severity=severity,
         subject=listed(names),
         text=f"{counted(total, noun)} of {listed(names)} {'is' if total == 1 else 'are'} {what}{such_as}.",
-        advice=first.what_to_do,
-        way_out=WayOut(
-            label="Open replication",
-            address=f"/clusters/{first.cluster}/replication",
-        ),
+        advice=advices.pop()
+        if len(advices) == 1
+        else "Open the replication of each cluster, which says what to do.",
+        way_out=WayOut(label="Open replication", address=f"/clusters/{first.cluster}/replication")
+        if len(found) == 1
+        else WayOut(label="Open clusters", address="/clusters"),
     )

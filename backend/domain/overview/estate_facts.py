@@ -53,6 +53,7 @@ class ApplyFact:
     stream: str
     """One of them."""
     reason: str | None
+    """Why; None if the reasons differ."""
     since: datetime | None = None
 
 
@@ -178,5 +179,7 @@ class TenantFacts:
     streams: int = 0
     groups_observed: int = 0
     pending: Sequence[StreamFact] = ()
+    more_pending: int = 0
+    """Further streams that are not applied on all their clusters, of which nothing else was read."""
     groups: Sequence[GroupsFact] = ()
     switches: Sequence[SwitchFact] = ()

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -169,10 +170,14 @@ def _not_as_declared(connection: Connection) -> tuple[list[ApplyFact], list[Appl
     failed = sa.and_(as_of(stream_topics, None), t.failure.is_not(None), ~t.removing)
     name = sa.func.concat_ws("/", *(t[part] for part in STREAM))
     place = (t.cluster, t.state)
+
+    def of_all(extreme: Any) -> Any:
+        return extreme(t.failure).over(partition_by=place)
+
     numbered = sa.select(
         *place,
         name.label("stream"),
-        t.failure,
+        sa.case((of_all(sa.func.min) == of_all(sa.func.max), t.failure)).label("reason"),
         sa.func.count().over(partition_by=place).label("total"),
         sa.func.min(t.valid_from).over(partition_by=place).label("first"),
         sa.func.row_number().over(partition_by=place, order_by=name).label("number"),
@@ -187,7 +192,7 @@ def _not_as_declared(connection: Connection) -> tuple[list[ApplyFact], list[Appl
             cluster=row.cluster,
             count=row.total,
             stream=row.stream,
-            reason=row.failure,
+            reason=row.reason,
             since=times.get(row.first),
         )
         (drifted if row.state == "applied" else not_applied).append(fact)

@@ -6,16 +6,21 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOffline
 from backend.domain.offsets.group_diagnosis import NO_MEMBERS
+from backend.domain.overview.estate_facts import TenantFacts
 from backend.domain.switch.cluster_switch import Phase
 from backend.domain.switch.switch_commands import Abort
 from backend.domain.tenants.stream_records import RecordApplyFailed
 from backend.queries.base.observed import leases, unit_states
+from backend.queries.overview import recent_events, tenant_state
+from backend.queries.overview.recent_events import RecentEvents
+from backend.web.overview.today_view import NAMES, happened, since
 from tests.browser.distribution.test_losses_page import add_dead_letter, lose
 from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.api.observations import observe
@@ -208,8 +213,32 @@ def test_a_tenant_sees_its_own_things_and_no_figure_of_the_estate(acme: Console,
         assert hidden not in text, hidden
     others = overview(acme, stranger.token)
     assert others["state"] == "fine" and others["problems"] == []
-    assert others["verdict"] == "All 1 stream applied on all clusters, 1 consumer group without problems."
+    assert others["verdict"] == "1 stream applied on all clusters, 1 consumer group without problems."
     assert "acme" not in said(stranger.get("/")) and "orders" not in said(stranger.get("/overview"))
+
+
+def test_what_of_a_tenant_is_not_read_is_counted_or_told(
+    acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = "/tenants/acme/instances/retail/environments/prod/streams"
+    for name in ("first", "second"):
+        acme.rest.ok("POST", below, {"name": name})
+
+    def read() -> tuple[TenantFacts, RecentEvents]:
+        with database.engine.begin() as connection:
+            facts = tenant_state.read_tenants(connection, ["acme"])
+            return facts, recent_events.recent_events_of(connection, since(facts.now), NAMES, ["acme"])
+
+    whole, day = read()
+    assert len(whole.pending) >= 2 and whole.more_pending == 0 and not day.is_partial
+    monkeypatch.setattr(tenant_state, "_MOST_NAMED", 1)
+    monkeypatch.setattr(recent_events, "_MOST_OF_TENANTS", 1)
+    part, last = read()
+    assert len(part.pending) == 1 and part.more_pending == len(whole.pending) - 1
+    assert last.counts == {"StreamDeclared": 1} and last.is_partial
+    with database.engine.begin() as connection:
+        lines = happened(connection, last)
+    assert [each.parts[0].text for each in lines] == ["1+ streams declared"]
 
 
 def test_callers_without_anything_to_see_are_led_to_their_account(acme: Console) -> None:

@@ -229,7 +229,7 @@ CASES: dict[str, tuple[dict[str, Any], Kind, Severity, str, str]] = {
         Kind.DRIFT,
         Severity.WARNING,
         "2 streams (acme/retail/prod/orders and others) drifted, and could not be set back, on c2: policy.",
-        "/tenants/acme/retail/prod/orders",
+        "/timeline?name=StreamApplyFailed",
     ),
     "webhook-failing": (
         {"webhooks": (WebhookFact(name="ops", failed=2, since=EARLIER),)},
@@ -282,6 +282,10 @@ def test_information_is_no_problem(code: str) -> None:
         (
             replace(FINE, distributors=(), has_tree=False),
             "3 of 3 clusters online; nothing is copied between clusters before there is a tree.",
+        ),
+        (
+            replace(FINE, distributors=(ONE,)),
+            "1 distributor in time, 0 unacknowledged losses, 3 of 3 clusters online.",
         ),
         (EstateFacts(now=NOW), "There are no clusters yet: add two to begin."),
     ],
@@ -386,6 +390,31 @@ def test_many_problems_of_one_code_are_one() -> None:
         "5 distributors, c1 level 1, c1 level 2, c1 level 3 and 2 more, are late: "
         "records wait longer than the objective."
     )
+
+
+@pytest.mark.parametrize("reason, end", [("policy", "and 1 more: policy."), ("no space", "and 1 more.")])
+def test_problems_that_are_summed_up_name_a_cause_only_if_it_is_the_same(reason: str, end: str) -> None:
+    streams = [replace(STREAM, cluster=name) for name in ("c1", "c2", "c3")]
+    streams.append(replace(STREAM, cluster="c4", reason=reason))
+    (problem,) = estate_health(replace(FINE, not_applied=streams)).problems
+    assert problem.way_out.address == "/timeline?name=StreamApplyFailed"
+    assert (
+        problem.text == f"4 streams (acme/retail/prod/orders and others) could not be applied on c1, c2, c3 {end}"
+    )
+
+
+def test_alerts_of_several_clusters_lead_to_all_clusters() -> None:
+    found = [alert("broker-away", f"c{number}") for number in range(4)]
+    (problem,) = estate_health(replace(FINE, replication=found)).problems
+    assert problem.way_out.address == "/clusters" and problem.advice == "Do it."
+    mixed = [*found[:3], replace(found[3], what_to_do="Do something else.")]
+    (problem,) = estate_health(replace(FINE, replication=mixed)).problems
+    assert problem.advice == "Open the replication of each cluster, which says what to do."
+
+
+def test_several_projections_that_are_behind_are_said_in_the_plural() -> None:
+    health = estate_health(replace(FINE, projections={"trees": 1, "streams": 12}))
+    assert health.verdict.startswith("The projections of streams, trees lack up to 12 events: ")
 
 
 def test_only_the_gravest_alert_of_a_cluster_is_a_problem() -> None:
