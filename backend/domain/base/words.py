@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 record`, `2 records`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, many: str | None = None) -> str:
+    """Return a number with its noun: `1 record`, `2 records`; `many`: a plural that is not formed with an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {many or f'{noun}s'}"
 
 
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from backend.domain.base.words import counted
 from backend.domain.overview.estate_facts import ClusterFact, EstateFacts, ReplicationFact
@@ -20,7 +20,8 @@ from backend.domain.overview.problems import (
 )
 
 SILENT_AFTER = timedelta(minutes=1)
-"""Age of the newest report of any worker from which workers count as absent: each reports every few seconds."""
+"""Age of the newest report from which workers of a kind count as absent: each reports every few seconds."""
+_START = "(on the local estate by treeline up, else Celery's); read its log."
 _REPLICATION = {
     "partition-without-leader": (Severity.CRITICAL, "partition", "without a leader"),
     "under-min-isr": (Severity.CRITICAL, "partition", "below min.insync.replicas"),
@@ -30,28 +31,55 @@ _REPLICATION = {
 """Alerts of a cluster's replication that are problems of the estate, the gravest first."""
 
 
-def workers_are_silent(facts: EstateFacts) -> bool:
-    """Return whether no worker reports although there are clusters to poll."""
-    last = facts.workers.reported_at
-    return bool(facts.clusters) and (last is None or facts.now - last > SILENT_AFTER)
+def copying_is_silent(facts: EstateFacts) -> bool:
+    """Return whether no worker that copies reports although there are clusters."""
+    return _is_silent(facts, facts.workers.copied_at)
 
 
 def worker_problems(facts: EstateFacts) -> Iterator[Problem]:
-    """Yield the problem of absent workers, without whom nothing below is known."""
-    if workers_are_silent(facts):
-        last = facts.workers.reported_at
-        yield Problem(
-            code="workers-silent",
-            kind=Kind.AVAILABILITY,
-            severity=Severity.CRITICAL,
-            subject="Workers",
-            text="No worker reports: nothing is copied, and the states of clusters and groups are old."
-            if last
-            else "No worker has reported yet: nothing is copied, and nothing is known about clusters and groups.",
-            advice="Start the workers (on the local estate by treeline up, else Celery's); read their logs.",
-            since=last,
-            way_out=WayOut(label="Open tree", address="/tree"),
+    """Yield the problem of absent workers, without whom nothing is copied, or nothing below is known."""
+    copied, controlled = facts.workers.copied_at, facts.workers.controlled_at
+    tree, clusters = WayOut(label="Open tree", address="/tree"), WayOut(label="Open clusters", address="/clusters")
+    is_copying, is_controlling = not _is_silent(facts, copied), not _is_silent(facts, controlled)
+    if not is_copying and not is_controlling:
+        text = (
+            "No worker reports: nothing is copied, and the states of clusters and groups are old."
+            if copied or controlled
+            else "No worker has reported yet: nothing is copied, and nothing is known about clusters and groups."
         )
+        advice = "Start the workers (on the local estate by treeline up, else Celery's); read their logs."
+        last = max((each for each in (copied, controlled) if each), default=None)
+        yield _absent("workers-silent", "Workers", text, advice, last, tree)
+    elif not is_copying:
+        text = f"No worker with the queue treeline.shifts {_reports(copied)}: nothing is copied."
+        yield _absent("copying-silent", "treeline.shifts", text, f"Start one {_START}", copied, tree)
+    elif not is_controlling:
+        text = (
+            f"No worker with the queue treeline.control {_reports(controlled)}: changes are not applied, and the "
+            "states of clusters and groups are old."
+        )
+        yield _absent("control-silent", "treeline.control", text, f"Start one {_START}", controlled, clusters)
+
+
+def _is_silent(facts: EstateFacts, last: datetime | None) -> bool:
+    return bool(facts.clusters) and (last is None or facts.now - last > SILENT_AFTER)
+
+
+def _reports(last: datetime | None) -> str:
+    return "has reported yet" if last is None else "reports"
+
+
+def _absent(code: str, subject: str, text: str, advice: str, since: datetime | None, way_out: WayOut) -> Problem:
+    return Problem(
+        code=code,
+        kind=Kind.AVAILABILITY,
+        severity=Severity.CRITICAL,
+        subject=subject,
+        text=text,
+        advice=advice,
+        since=since,
+        way_out=way_out,
+    )
 
 
 def cluster_problems(facts: EstateFacts) -> Iterator[Problem]:
@@ -90,7 +118,7 @@ def replication_problems(found: Sequence[ReplicationFact]) -> Iterator[Problem]:
 def _replication(found: Sequence[ReplicationFact]) -> Problem:
     first, names = found[0], [each.cluster for each in found]
     severity, noun, what = _REPLICATION[first.alert]
-    total = sum(each.count for each in found)
+    total, advices = sum(each.count for each in found), {each.what_to_do for each in found}
     such_as = (
         f", such as {first.examples[0]}" if len(found) == 1 and first.examples and noun == "partition" else ""
     )
@@ -100,9 +128,10 @@ def _replication(found: Sequence[ReplicationFact]) -> Problem:
         severity=severity,
         subject=listed(names),
         text=f"{counted(total, noun)} of {listed(names)} {'is' if total == 1 else 'are'} {what}{such_as}.",
-        advice=first.what_to_do,
-        way_out=WayOut(
-            label="Open replication",
-            address=f"/clusters/{first.cluster}/replication",
-        ),
+        advice=advices.pop()
+        if len(advices) == 1
+        else "Open the replication of each cluster, which says what to do.",
+        way_out=WayOut(label="Open replication", address=f"/clusters/{first.cluster}/replication")
+        if len(found) == 1
+        else WayOut(label="Open clusters", address="/clusters"),
     )

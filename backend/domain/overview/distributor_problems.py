@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 
-from backend.domain.overview.cluster_problems import workers_are_silent
+from backend.domain.overview.cluster_problems import copying_is_silent
 from backend.domain.overview.estate_facts import DistributorFact, EstateFacts
 from backend.domain.overview.problems import (
     Kind,
@@ -18,6 +19,7 @@ from backend.domain.overview.problems import (
     because,
     few_or_all,
     listed,
+    oldest,
 )
 
 _TREE = WayOut(label="Open tree", address="/tree")
@@ -75,6 +77,16 @@ _STARTING = _Words(
     what="starting",
     advice="Nothing, unless it lasts: tasks wait for a worker.",
 )
+_WAITING = _Words(
+    code="distributor-waiting",
+    kind=Kind.AVAILABILITY,
+    severity=Severity.WARNING,
+    what="waiting for a worker",
+    advice="Start more workers with the queue treeline.shifts, or read the logs of those that run: the records of "
+    "tasks without a worker wait at the source.",
+)
+WAITING_AFTER = timedelta(minutes=2)
+"""Time from which a task that no worker has taken is a problem; free workers take tasks within seconds."""
 _STATES = {
     "blocked": _BLOCKED,
     "degraded": _DEGRADED,
@@ -87,15 +99,21 @@ _STATES = {
 
 def distributor_problems(facts: EstateFacts) -> Iterator[Problem]:
     """Yield the problems of distributors, apart from what other problems explain."""
-    if workers_are_silent(facts):
+    if copying_is_silent(facts):
         return
     away = {each.name for each in facts.clusters if each.is_offline}
     own = [each for each in facts.distributors if not away & {each.cluster, each.target}]
-    for words in dict.fromkeys(_STATES.values()):
-        found = [each for each in own if _STATES.get(each.state) is words and not each.is_told_elsewhere]
+    told = [each for each in own if not each.is_told_elsewhere]
+    for words in (_WAITING, *dict.fromkeys(_STATES.values())):
+        found = [each for each in told if _words(each, facts.now) is words]
         yield from few_or_all(found, partial(_problem, words))
     late = [each for each in own if each.in_time is False and each.state in ("running", "degraded")]
     yield from few_or_all(late, partial(_problem, _LATE))
+
+
+def _words(each: DistributorFact, now: datetime) -> _Words | None:
+    words, since = _STATES.get(each.state), each.waiting_since
+    return _WAITING if words is _STARTING and since is not None and now - since > WAITING_AFTER else words
 
 
 def _problem(words: _Words, found: Sequence[DistributorFact]) -> Problem:
@@ -111,6 +129,7 @@ def _problem(words: _Words, found: Sequence[DistributorFact]) -> Problem:
         subject=listed(names),
         text=f"{noun} {shown}{'' if one else ','} {are(names)} {words.what}{because(reason)}",
         advice=words.advice,
+        since=oldest(each.waiting_since for each in found) if words is _WAITING else None,
         way_out=_way_out(words, found),
     )
 

@@ -18,6 +18,8 @@ from backend.domain.overview.problems import (
     oldest,
 )
 
+_REASONS = WayOut(label="Open failures", address="/timeline?name=StreamApplyFailed")
+
 
 def drift_problems(facts: EstateFacts) -> Iterator[Problem]:
     """Yield the problems of streams, by cluster, and of webhooks."""
@@ -32,23 +34,24 @@ def _apply(code: str, found: Sequence[ApplyFact]) -> Problem:
     one = total == 1
     what = "could not be applied" if code == "stream-not-applied" else "drifted, and could not be set back,"
     such_as = "" if one else f" ({first.stream} and others)"
+    reasons = {each.reason for each in found}
     return Problem(
         code=code,
         kind=Kind.DRIFT,
         severity=Severity.WARNING,
         subject=first.stream if one else listed(names),
         text=f"{f'Stream {first.stream}' if one else counted(total, 'stream')}{such_as} {what} on "
-        f"{listed(names)}{because(first.reason)}",
+        f"{listed(names)}{because(reasons.pop() if len(reasons) == 1 else None)}",
         advice="Change what the reason names, on the cluster or in the declaration; it is tried again by itself.",
         since=oldest(each.since for each in found),
-        way_out=WayOut(label="Open stream", address=f"/tenants/{first.stream}"),
+        way_out=WayOut(label="Open stream", address=f"/tenants/{first.stream}") if one else _REASONS,
     )
 
 
 def _failing(found: Sequence[WebhookFact]) -> Problem:
     names = [each.name for each in found]
     one = len(found) == 1
-    total = counted(sum(each.failed for each in found), "delivery").replace("deliverys", "deliveries")
+    total = counted(sum(each.failed for each in found), "delivery", "deliveries")
     return Problem(
         code="webhook-failing",
         kind=Kind.DRIFT,

@@ -30,6 +30,8 @@ class DistributorFact:
     """None: not known."""
     is_told_elsewhere: bool = False
     """True if losses, dead letters or streams that are not applied explain its state."""
+    waiting_since: datetime | None = None
+    """Time since when no worker has had one of its tasks; None: each is some worker's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,7 @@ class ApplyFact:
     stream: str
     """One of them."""
     reason: str | None
+    """Why; None if the reasons differ."""
     since: datetime | None = None
 
 
@@ -126,9 +129,12 @@ class WebhookFact:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkersFact:
-    """The last report of any worker; None: none has ever reported."""
+    """The last report of a worker of either kind; None: none has ever reported."""
 
-    reported_at: datetime | None = None
+    copied_at: datetime | None = None
+    """Of a worker with the queue `treeline.shifts`, which carries out the distributors' tasks."""
+    controlled_at: datetime | None = None
+    """Of a worker with the queue `treeline.control`, which observes clusters and groups, and applies changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,5 +179,7 @@ class TenantFacts:
     streams: int = 0
     groups_observed: int = 0
     pending: Sequence[StreamFact] = ()
+    more_pending: int = 0
+    """Further streams that are not applied on all their clusters, of which nothing else was read."""
     groups: Sequence[GroupsFact] = ()
     switches: Sequence[SwitchFact] = ()

@@ -50,7 +50,7 @@ def _fine(facts: EstateFacts) -> str:
     share = (
         f"{in_time:,} of {distributors} in time, {unknown:,} not known yet"
         if unknown
-        else f"All {distributors} in time"
+        else f"{'All ' if in_time > 1 else ''}{distributors} in time"
     )
     return f"{share}, 0 unacknowledged losses, {online}."
 

@@ -245,9 +245,11 @@ def _record(facts: FirstRunFacts, number: int, progress: Progress) -> Step:
         after = "" if arrival.latency_ms is None else f" after {arrival.latency_ms / 1000:.1f} s"
         text = f"A record of {arrival.stream} on {arrival.source} arrived on {arrival.target}{after}."
         findings = (Finding(text=text),)
+        # A message of another stream is another record.
+        produced = facts.produced if arrival.stream == places.name else None
         way = Way(
             label="Trace the record",
-            address=_trace(arrival, facts.produced),
+            address=_trace(arrival, produced),
             action=Action.READ_TENANT,
             tenant=places.tenant,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from backend.domain.base.words import counted
 from backend.domain.offsets.group_diagnosis import (
@@ -55,11 +55,6 @@ def group_problems(found: Sequence[GroupsFact]) -> Iterator[Problem]:
     """Yield a problem for each diagnosis that is one, with the groups that lag most."""
     by_code = {each.code: each for each in found if each.count}
     yield from (_problem(by_code[code]) for code in CODES if code in by_code)
-
-
-def has_lasted(since: datetime | None, now: datetime) -> bool:
-    """Return whether a diagnosis has held for so long that it is a problem."""
-    return since is not None and now - since >= LASTING
 
 
 def _problem(found: GroupsFact) -> Problem:

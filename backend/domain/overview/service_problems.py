@@ -22,14 +22,18 @@ def service_problems(facts: EstateFacts) -> Iterator[Problem]:
     """Yield the problems of nodes and projections."""
     yield from few_or_all(facts.nodes, _unreachable)
     if facts.projections:
-        names = sorted(facts.projections)
+        names, lacking = sorted(facts.projections), counted(max(facts.projections.values()), "event")
+        what = (
+            f"The projection of {names[0]} lacks {lacking}"
+            if len(names) == 1
+            else f"The projections of {listed(names)} lack up to {lacking}"
+        )
         yield Problem(
             code="projection-behind",
             kind=Kind.AVAILABILITY,
             severity=Severity.CRITICAL,
             subject=listed(names),
-            text=f"The projection of {listed(names)} lacks {counted(max(facts.projections.values()), 'event')}: "
-            "pages and answers show an older state.",
+            text=f"{what}: pages and answers show an older state.",
             advice="Read the API's log for the reason; if it does not catch up, rebuild the projections.",
             way_out=WayOut(label="Rebuild projections", address="/timeline/-rebuild"),
         )

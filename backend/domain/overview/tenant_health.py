@@ -45,20 +45,24 @@ def _problems(facts: TenantFacts) -> Iterator[Problem]:
 def _fine(facts: TenantFacts) -> str:
     if not facts.streams:
         return "There are no streams yet: declare the first one."
-    applied = facts.streams - len(facts.pending)
-    share = "All" if applied == facts.streams else f"{applied:,} of"
+    applied = facts.streams - _not_applied(facts)
+    share = f"{applied:,} of " if applied < facts.streams else "All " if applied > 1 else ""
     groups = counted(facts.groups_observed, "consumer group")
-    return f"{share} {counted(facts.streams, 'stream')} applied on all clusters, {groups} without problems."
+    return f"{share}{counted(facts.streams, 'stream')} applied on all clusters, {groups} without problems."
 
 
 def _counts(facts: TenantFacts) -> dict[str, int | None]:
     return {
         "streams": facts.streams,
-        "streams_not_applied": len(facts.pending),
+        "streams_not_applied": _not_applied(facts),
         "groups": facts.groups_observed,
         "groups_with_problems": sum(each.count for each in facts.groups),
         "switches_running": sum(not each.has_failed for each in facts.switches),
     }
+
+
+def _not_applied(facts: TenantFacts) -> int:
+    return len(facts.pending) + facts.more_pending
 
 
 def _is_old(each: StreamFact, now: datetime) -> bool:
@@ -98,8 +102,10 @@ def _stream(
         severity=severity,
         subject=listed(names),
         text=f"{'Stream' if len(names) == 1 else 'Streams'} {listed(names)} {verb} "
-        f"{where if len(names) == 1 else 'on all clusters'}.",
+        f"{where if len(names) == 1 else 'everywhere'}.",
         advice=advice,
         since=oldest(each.since for each in found),
-        way_out=WayOut(label="Open stream", address=f"/tenants/{names[0]}"),
+        way_out=WayOut(label="Open stream", address=f"/tenants/{names[0]}")
+        if len(names) == 1
+        else WayOut(label="Open tenants", address="/tenants"),
     )

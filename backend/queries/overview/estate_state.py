@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -22,7 +23,6 @@ from backend.domain.overview.estate_facts import (
     NodeFact,
     OpenFact,
     ReplicationFact,
-    WorkersFact,
 )
 from backend.eventlog.tables import events
 from backend.projections import runner
@@ -31,13 +31,13 @@ from backend.projections.edge_losses import losses, set_aside
 from backend.projections.streams import STREAM, stream_topics
 from backend.projections.temporal import as_of
 from backend.queries.base.events import head, times_of
-from backend.queries.base.observed import STALE, cluster_replication, shifts, unit_states
+from backend.queries.base.observed import STALE, cluster_replication
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.distributors import DistributorRow, distributors_of
-from backend.queries.offsets.group_tables import group_observations
 from backend.queries.overview.group_facts import groups_with_problems
 from backend.queries.overview.switch_facts import switches_of_note
 from backend.queries.overview.webhook_facts import failing_webhooks
+from backend.queries.overview.worker_facts import read_workers, waiting_since
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.tree.trees import TreeRow, get_tree
 from backend.queries.zones.zone_router import list_nodes
@@ -63,7 +63,7 @@ def read_estate(connection: Connection) -> EstateState:
     """Read the state of the estate now."""
     clusters, tree = list_clusters(connection), get_tree(connection)
     distributors = [] if tree is None else distributors_of(connection, tree, clusters)
-    now, reported_at = _workers(connection)
+    now, workers = read_workers(connection)
     lost, possibly_lost, dead_letters = _open(connection)
     not_applied, drifted = _not_as_declared(connection)
     alerts, under_replicated = _replication(connection, clusters)
@@ -71,8 +71,13 @@ def read_estate(connection: Connection) -> EstateState:
         now=now,
         clusters=_cluster_facts(connection, clusters),
         has_tree=tree is not None,
-        distributors=_distributor_facts(distributors, lost + possibly_lost + dead_letters, not_applied + drifted),
-        workers=WorkersFact(reported_at=reported_at),
+        distributors=_distributor_facts(
+            distributors,
+            lost + possibly_lost + dead_letters,
+            not_applied + drifted,
+            waiting_since(connection, distributors),
+        ),
+        workers=workers,
         lost=lost,
         possibly_lost=possibly_lost,
         dead_letters=dead_letters,
@@ -95,19 +100,6 @@ def read_estate(connection: Connection) -> EstateState:
     )
 
 
-def _workers(connection: Connection) -> tuple[datetime, datetime | None]:
-    """Return the database's time, and that of the newest report of any worker."""
-    reports = (
-        shifts.c.seen_at,
-        unit_states.c.seen_at,
-        cluster_replication.c.seen_at,
-        group_observations.c.observed_at,
-    )
-    newest = sa.func.greatest(*(sa.select(sa.func.max(each)).scalar_subquery() for each in reports))
-    row = connection.execute(sa.select(_NOW.label("now"), newest.label("newest"))).one()
-    return row.now, row.newest
-
-
 def _cluster_facts(connection: Connection, clusters: Sequence[ClusterRow]) -> list[ClusterFact]:
     offline = {each.name: each for each in clusters if each.state == "offline"}
     since: dict[str, datetime] = {}
@@ -128,7 +120,10 @@ def _cluster_facts(connection: Connection, clusters: Sequence[ClusterRow]) -> li
 
 
 def _distributor_facts(
-    rows: Sequence[DistributorRow], open_items: Sequence[OpenFact], refused: Sequence[ApplyFact]
+    rows: Sequence[DistributorRow],
+    open_items: Sequence[OpenFact],
+    refused: Sequence[ApplyFact],
+    waiting: Mapping[tuple[str, int], datetime],
 ) -> list[DistributorFact]:
     troubled = {(each.cluster, each.level) for each in open_items}
     refusing = {each.cluster for each in refused}
@@ -142,6 +137,7 @@ def _distributor_facts(
             in_time=row.observed.in_time,
             is_told_elsewhere=row.observed.state == "degraded"
             and ((row.cluster, row.level) in troubled or bool(refusing & {row.cluster, row.target})),
+            waiting_since=waiting.get((row.cluster, row.level)),
         )
         for row in rows
         if row.observed is not None
@@ -174,10 +170,14 @@ def _not_as_declared(connection: Connection) -> tuple[list[ApplyFact], list[Appl
     failed = sa.and_(as_of(stream_topics, None), t.failure.is_not(None), ~t.removing)
     name = sa.func.concat_ws("/", *(t[part] for part in STREAM))
     place = (t.cluster, t.state)
+
+    def of_all(extreme: Any) -> Any:
+        return extreme(t.failure).over(partition_by=place)
+
     numbered = sa.select(
         *place,
         name.label("stream"),
-        t.failure,
+        sa.case((of_all(sa.func.min) == of_all(sa.func.max), t.failure)).label("reason"),
         sa.func.count().over(partition_by=place).label("total"),
         sa.func.min(t.valid_from).over(partition_by=place).label("first"),
         sa.func.row_number().over(partition_by=place, order_by=name).label("number"),
@@ -192,7 +192,7 @@ def _not_as_declared(connection: Connection) -> tuple[list[ApplyFact], list[Appl
             cluster=row.cluster,
             count=row.total,
             stream=row.stream,
-            reason=row.failure,
+            reason=row.reason,
             since=times.get(row.first),
         )
         (drifted if row.state == "applied" else not_applied).append(fact)

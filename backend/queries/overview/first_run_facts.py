@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import ColumnElement, Connection, Row
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from backend.domain.distribution import assignment
@@ -34,7 +34,10 @@ _CHAIN = (
 def first_places(connection: Connection, seen: Collection[str] | None = None) -> Places:
     """Return the first stream, or else what there is of the places that it needs; `seen`: of these tenants."""
     for table, parts in _CHAIN:
-        query = sa.select(*(table.c[part] for part in parts), table.c.valid_from).where(as_of(table, None))
+        # A change ends the row, and begins another: what was first has the first row ever.
+        now = table.alias("now")
+        is_there = sa.exists().where(as_of(now, None), *(now.c[part] == table.c[part] for part in parts))
+        query = sa.select(*(table.c[part] for part in parts), table.c.valid_from).where(is_there)
         if seen is not None:
             query = query.where(table.c[parts[0]].in_(sorted(seen)))
         row = connection.execute(query.order_by(table.c.valid_from).limit(1)).one_or_none()
@@ -49,21 +52,16 @@ def _declared_at(connection: Connection, position: int) -> datetime | None:
     return times_of(connection, [position]).get(position)
 
 
-def first_arrival(connection: Connection, seen: Collection[str] | None = None) -> Arrival | None:
-    """Return a copy of a record of a declared stream that tasks have counted; None: there is none yet.
+def first_arrival(connection: Connection, stream: str, seen: Collection[str] | None = None) -> Arrival | None:
+    """Return a copy of a record of this stream that tasks have counted, or else of another declared stream.
 
-    `seen`: of the first streams of these tenants, which are looked up by the tasks' names.
+    None: there is none yet. `seen`: else of the first streams of these tenants.
     """
-    of = stream_measures.c
-    is_its: ColumnElement[bool] = sa.not_(of.stream.startswith("_treeline"))
-    if seen is not None:
-        names = sa.literal(_first_streams(connection, seen), ARRAY(sa.Text))
-        edges = sa.select(tree_targets.c.cluster, tree_targets.c.level).where(as_of(tree_targets, None))
-        places = [(cluster, level) for cluster, level in connection.execute(edges)]
-        tasks = [task.name for task in assignment.tasks(places, partition_buckets(connection, settings()))]
-        is_its = sa.and_(of.unit == sa.any_(sa.literal(tasks, ARRAY(sa.Text))), of.stream == sa.any_(names))
-    query = sa.select(of.unit, of.stream, of.latency_ms).where(is_its, of.records_before + of.records > 0)
-    row = connection.execute(query.limit(1)).one_or_none()
+    row = _counted(connection, _is_of(connection, [stream]))
+    if row is None and seen is None:
+        row = _counted(connection, sa.not_(stream_measures.c.stream.startswith("_treeline")))
+    elif row is None and seen is not None:
+        row = _counted(connection, _is_of(connection, _first_streams(connection, seen)))
     if row is None:
         return None
     _, source, level, _ = row.unit.split(":")
@@ -71,6 +69,24 @@ def first_arrival(connection: Connection, seen: Collection[str] | None = None) -
     if target is None:
         return None
     return Arrival(stream=row.stream, source=source, target=target, latency_ms=row.latency_ms)
+
+
+def _counted(connection: Connection, is_its: ColumnElement[bool]) -> Row[Any] | None:
+    of = stream_measures.c
+    query = sa.select(of.unit, of.stream, of.latency_ms).where(is_its, of.records_before + of.records > 0)
+    return connection.execute(query.limit(1)).one_or_none()
+
+
+def _is_of(connection: Connection, names: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition for measures of these streams, which are looked up by the tasks' names."""
+    of = stream_measures.c
+    edges = sa.select(tree_targets.c.cluster, tree_targets.c.level).where(as_of(tree_targets, None))
+    places = [(cluster, level) for cluster, level in connection.execute(edges)]
+    tasks = [task.name for task in assignment.tasks(places, partition_buckets(connection, settings()))]
+    return sa.and_(
+        of.unit == sa.any_(sa.literal(tasks, ARRAY(sa.Text))),
+        of.stream == sa.any_(sa.literal(names, ARRAY(sa.Text))),
+    )
 
 
 def _first_streams(connection: Connection, seen: Collection[str]) -> list[str]:

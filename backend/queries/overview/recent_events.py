@@ -31,6 +31,8 @@ class RecentEvents:
 
     counts: Mapping[str, int]
     newest: Mapping[str, StoredEvent]
+    is_partial: bool = False
+    """True if there may be more of each kind: only the newest events were looked at."""
 
 
 def recent_events(connection: Connection, since: datetime, names: Collection[str]) -> RecentEvents:
@@ -67,16 +69,20 @@ def recent_events_of(
     of_stream = newest_of_stream.order_by(events.c.version.desc()).limit(_MOST_OF_TENANTS).lateral("of_stream")
     own = sa.select(*of_stream.c).select_from(named.join(of_stream, sa.true()))
     begins = sa.or_(sa.false(), *(events.c.stream.startswith(each, autoescape=True) for each in below))
-    applications = sa.select(events).where(begins, events.c.position >= _begin(since)).limit(_MOST_OF_TENANTS)
+    last = events.c.position.desc()
+    of_day = sa.select(events).where(begins, events.c.position >= _begin(since))
+    applications = connection.execute(of_day.order_by(last).limit(_MOST_OF_TENANTS)).all()
     counts: Counter[str] = Counter()
     newest: dict[str, StoredEvent] = {}
-    rows = [*connection.execute(own), *connection.execute(applications)]
-    for event in map(stored_of, rows):
+    rows = connection.execute(own).all()
+    of_streams = Counter(row.stream for row in rows if row.time >= since)
+    is_partial = max(of_streams.values(), default=0) == _MOST_OF_TENANTS or len(applications) == _MOST_OF_TENANTS
+    for event in map(stored_of, [*rows, *applications]):
         if event.name in names and event.time >= since:
             counts[event.name] += 1
             before = newest.setdefault(event.name, event)
             newest[event.name] = max(before, event, key=lambda each: each.position)
-    return RecentEvents(counts=counts, newest=newest)
+    return RecentEvents(counts=counts, newest=newest, is_partial=is_partial)
 
 
 def _begin(since: datetime) -> ColumnElement[int]:

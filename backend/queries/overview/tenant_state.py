@@ -27,31 +27,34 @@ def read_tenants(connection: Connection, tenants: Collection[str]) -> TenantFact
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
     theirs = streams.c.tenant == sa.any_(sa.literal(sorted(tenants), ARRAY(sa.Text)))
     total = sa.select(sa.func.count()).select_from(streams).where(as_of(streams, None), theirs)
+    pending, more_pending = _pending(connection, theirs)
     return TenantFacts(
         now=now,
         streams=int(connection.execute(total).scalar_one()),
         groups_observed=count_groups(connection, tenants),
-        pending=_pending(connection, theirs),
+        pending=pending,
+        more_pending=more_pending,
         groups=groups_with_problems(connection, now, tenants),
         switches=switches_of_note(connection, now, tenants),
     )
 
 
-def _pending(connection: Connection, theirs: sa.ColumnElement[bool]) -> list[StreamFact]:
-    """Return the streams that are not applied on all clusters of their tree."""
+def _pending(connection: Connection, theirs: sa.ColumnElement[bool]) -> tuple[list[StreamFact], int]:
+    """Return streams that are not applied on all clusters of their tree, failed ones first, and how many more."""
     s, t, i = streams.c, stream_topics.c, instances.c
     same = sa.and_(*(t[part] == s[part] for part in STREAM), as_of(stream_topics, None), ~t.removing)
     in_tree = sa.and_(i.tenant == s.tenant, i.name == s.instance, as_of(instances, None))
     leaf = sa.and_(tree_leaves.c.tree == i.tree, as_of(tree_leaves, None))
     topic = sa.and_(same, t.cluster == tree_leaves.c.cluster)
     applied = sa.func.count().filter(t.state == "applied")
-    counted = (
+    has_failed = sa.func.coalesce(sa.func.bool_or(t.state == "failed"), sa.false())
+    pending = (
         sa.select(
             *(s[part] for part in STREAM),
             s.valid_from,
             sa.func.count().label("clusters"),
             applied.label("applied"),
-            sa.func.coalesce(sa.func.bool_or(t.state == "failed"), sa.false()).label("has_failed"),
+            has_failed.label("has_failed"),
         )
         .join(instances, in_tree)
         .join(tree_leaves, leaf)
@@ -59,12 +62,15 @@ def _pending(connection: Connection, theirs: sa.ColumnElement[bool]) -> list[Str
         .where(as_of(streams, None), theirs)
         .group_by(*(s[part] for part in STREAM), s.valid_from)
         .having(applied < sa.func.count())
-        .order_by(*(s[part] for part in STREAM))
-        .limit(_MOST_NAMED)
     )
-    rows = connection.execute(counted).all()
+    order = (has_failed.desc(), *(s[part] for part in STREAM))
+    rows = connection.execute(pending.order_by(*order).limit(_MOST_NAMED)).all()
+    more = 0
+    if len(rows) == _MOST_NAMED:
+        total = sa.select(sa.func.count()).select_from(pending.subquery())
+        more = int(connection.execute(total).scalar_one()) - len(rows)
     times = times_of(connection, {row.valid_from for row in rows})
-    return [
+    found = [
         StreamFact(
             stream="/".join(row[: len(STREAM)]),
             applied=row.applied,
@@ -74,3 +80,4 @@ def _pending(connection: Connection, theirs: sa.ColumnElement[bool]) -> list[Str
         )
         for row in rows
     ]
+    return found, more

@@ -124,7 +124,7 @@ def _first_run(connection: Connection, state: EstateState) -> tuple[Step, ...]:
             ],
             has_tree=state.tree is not None,
             places=places,
-            arrival=None if stream is None else first_arrival(connection),
+            arrival=None if stream is None else first_arrival(connection, stream),
             produced=None if stream is None else last_produced(connection, stream),
         )
     )
@@ -141,7 +141,7 @@ def _of_tenants(services: ConsoleServices, names: frozenset[str]) -> Mapping[str
                 now=facts.now,
                 clusters=None,
                 places=places,
-                arrival=None if stream is None else first_arrival(connection, names),
+                arrival=None if stream is None else first_arrival(connection, stream, names),
                 produced=None if stream is None else last_produced(connection, stream),
             )
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from backend.domain.base.words import counted
 from backend.domain.tree.tree_shape import Inner, Node, leaves
 from backend.queries.clusters.clusters import ClusterRow
-from backend.queries.distribution.distributors import DistributorRow
+from backend.queries.distribution.distributors import DistributorRow, Observation
 from backend.web.words.figures import shortened
 
 WIDTH = 320.0
@@ -23,8 +23,7 @@ MANY = 16
 """Clusters from which rows are low."""
 _MARGIN = 8.0
 _LONGEST = 22
-_UNOBSERVED = "unobserved"
-_WORST_FIRST = ("blocked", "degraded", "late", "stopped", "pausing", "paused", "starting", _UNOBSERVED)
+_WORST_FIRST = ("blocked", "degraded", "late", "stopped", "pausing", "paused", "starting")
 _RUNNING = "running"
 
 
@@ -64,7 +63,7 @@ def small_tree(root: Node, clusters: Iterable[ClusterRow], distributors: Iterabl
     """Draw a tree with the states of its clusters and distributors."""
     names = leaves(root)
     states = {row.name: row.state for row in clusters}
-    of_edges = {(row.cluster, row.level): _state(row) for row in distributors}
+    of_edges = {(row.cluster, row.level): _state(row.observed) for row in distributors if row.observed is not None}
     row = ROW if len(names) < MANY else LOW_ROW
     places = {name: _MARGIN + (number + 0.5) * row for number, name in enumerate(names)}
     pitch = (WIDTH - NAME_WIDTH - 2 * _MARGIN) / max(1, _depth(root))
@@ -84,11 +83,8 @@ def small_tree(root: Node, clusters: Iterable[ClusterRow], distributors: Iterabl
     )
 
 
-def _state(row: DistributorRow) -> str:
-    if row.observed is None:
-        return _UNOBSERVED
-    is_late = row.observed.in_time is False and row.observed.state == _RUNNING
-    return "late" if is_late else row.observed.state
+def _state(seen: Observation) -> str:
+    return "late" if seen.in_time is False and seen.state == _RUNNING else seen.state
 
 
 def _depth(node: Node) -> int:
@@ -112,7 +108,7 @@ def _place(
     for child, top in zip(children, tops, strict=True):
         inside = leaves(child)
         end = x + pitch if isinstance(child, Inner) else WIDTH - NAME_WIDTH - 2 * _MARGIN
-        state = _worst(states.get((name, node.level), _UNOBSERVED) for name in inside)
+        state = _worst(states[name, node.level] for name in inside)
         title = f"Level {node.level}, from {counted(len(inside), 'cluster')}: {state}"
         found.append(SmallBranch(f"M{x:g} {y:g}V{top:g}H{end:g}", state, node.level, title))
     return y

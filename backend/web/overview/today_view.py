@@ -111,7 +111,7 @@ def happened(connection: Connection, found: RecentEvents) -> list[Happened]:
         Happened(
             subject,
             [
-                _part(name, found.counts[name], words)
+                _part(name, found.counts[name], found.is_partial, words)
                 for name, words in _SUBJECTS[subject].items()
                 if name in found.counts
             ],
@@ -121,6 +121,7 @@ def happened(connection: Connection, found: RecentEvents) -> list[Happened]:
     ]
 
 
-def _part(name: str, count: int, words: tuple[str, str]) -> Part:
-    number = f"{count:,}{'+' if count >= MOST_COUNTED else ''}"
-    return Part(f"{number} {words[count != 1]}", f"/timeline?{urlencode({'name': name})}")
+def _part(name: str, count: int, is_partial: bool, words: tuple[str, str]) -> Part:
+    may_be_more = is_partial or count >= MOST_COUNTED
+    number = f"{count:,}{'+' if may_be_more else ''}"
+    return Part(f"{number} {words[may_be_more or count != 1]}", f"/timeline?{urlencode({'name': name})}")

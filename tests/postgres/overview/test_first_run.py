@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from backend.queries.distribution import stream_measures
+from backend.queries.overview.first_run_facts import first_arrival, first_places
 from tests.eventually import eventually
 from tests.support.console.consoles import Console
 from tests.support.console.visitors import TREE, add_clusters, visitor
@@ -63,6 +64,29 @@ def test_an_empty_estate_leads_to_a_record_that_has_arrived(console: Console, da
     arrive(database, "acme/retail/prod/orders")
     eventually(lambda: progress(console) == ["done"] * 4, "the page shows that a record has arrived")
     assert "A record of acme/retail/prod/orders on c1 arrived on c2 after 0.4 s. Trace the record" in said(console)
+
+
+def test_the_first_stream_is_the_one_declared_first_however_often_it_changes(
+    acme: Console, database: Database
+) -> None:
+    with database.engine.begin() as connection:
+        before = first_places(connection)
+    below = "/tenants/acme/instances/retail/environments/prod/streams"
+    acme.rest.ok("POST", below, {"name": "another"})
+    acme.rest.ok("PATCH", f"{below}/orders", {"partitions": 16})
+    with database.engine.begin() as connection:
+        assert first_places(connection) == before and before.stream == "orders"
+        assert first_places(connection, ["acme"]) == before
+
+
+def test_the_arrival_shown_is_one_of_the_first_stream_if_there_is_any(acme: Console, database: Database) -> None:
+    for stream in ("acme/retail/prod/another", "acme/retail/prod/orders"):
+        arrive(database, stream)
+    with database.engine.begin() as connection:
+        found = first_arrival(connection, "acme/retail/prod/orders")
+        other = first_arrival(connection, "acme/retail/prod/unread")
+    assert found is not None and found.stream == "acme/retail/prod/orders"
+    assert other is not None
 
 
 def test_viewers_read_the_steps_without_links_that_they_may_not_use(console: Console) -> None:

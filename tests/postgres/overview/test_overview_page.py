@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOffline
 from backend.domain.offsets.group_diagnosis import NO_MEMBERS
+from backend.domain.overview.estate_facts import TenantFacts
 from backend.domain.switch.cluster_switch import Phase
 from backend.domain.switch.switch_commands import Abort
 from backend.domain.tenants.stream_records import RecordApplyFailed
-from backend.queries.base.observed import unit_states
+from backend.queries.base.observed import leases, unit_states
+from backend.queries.overview import recent_events, tenant_state
+from backend.queries.overview.recent_events import RecentEvents
+from backend.web.overview.today_view import NAMES, happened, since
 from tests.browser.distribution.test_losses_page import add_dead_letter, lose
 from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.api.observations import observe
@@ -41,7 +48,20 @@ def in_order(database: Database) -> None:
     """Put all clusters online, and all distributors in time."""
     all_online(database)
     for cluster, level, target in EDGES:
-        observe(database.engine, cluster, level, target)
+        # A minute ahead: what was reported some seconds ago is not known any more.
+        observe(
+            database.engine, cluster, level, target, seen_at=sa.text("clock_timestamp() + interval '1 minute'")
+        )
+    control(database, 10)
+
+
+def control(database: Database, seconds: int) -> None:
+    """Let the lease of the worker that observes clusters end in so many seconds; negative: so long ago."""
+    expires_at = sa.func.clock_timestamp() + timedelta(seconds=seconds)
+    row = insert(leases).values(unit="reconcile", holder="w:2", epoch=1, expires_at=expires_at)
+    with database.engine.begin() as connection:
+        kept = {"expires_at": expires_at}
+        connection.execute(row.on_conflict_do_update(index_elements=["unit"], set_=kept))
 
 
 def overview(console: Console, token: str | None = None) -> dict[str, Any]:
@@ -75,7 +95,7 @@ def test_an_estate_in_order_has_one_verdict_everywhere(acme: Console, database: 
     page = viewer.get("/overview")
     assert 'data-tone="fine"' in page.text and 'id="problem-list"' not in page.text
     assert "Tree of 3 clusters; distributors: 5 running" in said(page)
-    assert 'aria-current="page">Overview' in page.text
+    assert re.search(r'aria-current="page">(<svg.*?</svg>)?<span>Overview<', page.text)
 
 
 def test_problems_are_listed_in_order_with_their_ways_out(acme: Console, database: Database) -> None:
@@ -127,7 +147,27 @@ def test_a_cause_is_named_in_place_of_its_consequences(acme: Console, database: 
     assert re.findall(r'data-cluster="(c\d)"', page.text)[0] == "c2"
     with database.engine.begin() as connection:
         connection.execute(sa.update(unit_states).values(seen_at=sa.text("now() - interval '5 minutes'")))
+    assert codes(acme) == ["copying-silent", "cluster-offline"]
+    control(database, -300)
     assert codes(acme) == ["workers-silent", "cluster-offline"]
+
+
+def test_workers_of_each_kind_and_of_each_task_are_missed(acme: Console, database: Database) -> None:
+    in_order(database)
+    control(database, -300)
+    assert codes(acme) == ["control-silent"]
+    control(database, 10)
+    of_c1 = leases.c.unit.like("distributor:c1:2:%")
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(leases).where(of_c1).values(expires_at=sa.func.clock_timestamp()))
+    assert codes(acme) == ["distributor-starting"] and overview(acme)["state"] == "fine"
+    ago = {"expires_at": sa.func.clock_timestamp() - timedelta(minutes=5)}
+    with database.owner.begin() as connection:
+        connection.execute(sa.text("SET LOCAL session_replication_role = replica"))
+        connection.execute(sa.text("UPDATE events SET time = time - interval '9 minutes'"))
+        connection.execute(sa.update(leases).where(of_c1).values(**ago))
+    (problem,) = overview(acme)["problems"]
+    assert problem["code"] == "distributor-waiting" and problem["since"]
 
 
 def test_switches_and_nodes_are_told(acme: Console, database: Database) -> None:
@@ -173,8 +213,32 @@ def test_a_tenant_sees_its_own_things_and_no_figure_of_the_estate(acme: Console,
         assert hidden not in text, hidden
     others = overview(acme, stranger.token)
     assert others["state"] == "fine" and others["problems"] == []
-    assert others["verdict"] == "All 1 stream applied on all clusters, 1 consumer group without problems."
+    assert others["verdict"] == "1 stream applied on all clusters, 1 consumer group without problems."
     assert "acme" not in said(stranger.get("/")) and "orders" not in said(stranger.get("/overview"))
+
+
+def test_what_of_a_tenant_is_not_read_is_counted_or_told(
+    acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = "/tenants/acme/instances/retail/environments/prod/streams"
+    for name in ("first", "second"):
+        acme.rest.ok("POST", below, {"name": name})
+
+    def read() -> tuple[TenantFacts, RecentEvents]:
+        with database.engine.begin() as connection:
+            facts = tenant_state.read_tenants(connection, ["acme"])
+            return facts, recent_events.recent_events_of(connection, since(facts.now), NAMES, ["acme"])
+
+    whole, day = read()
+    assert len(whole.pending) >= 2 and whole.more_pending == 0 and not day.is_partial
+    monkeypatch.setattr(tenant_state, "_MOST_NAMED", 1)
+    monkeypatch.setattr(recent_events, "_MOST_OF_TENANTS", 1)
+    part, last = read()
+    assert len(part.pending) == 1 and part.more_pending == len(whole.pending) - 1
+    assert last.counts == {"StreamDeclared": 1} and last.is_partial
+    with database.engine.begin() as connection:
+        lines = happened(connection, last)
+    assert [each.parts[0].text for each in lines] == ["1+ streams declared"]
 
 
 def test_callers_without_anything_to_see_are_led_to_their_account(acme: Console) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backend.domain.offsets.group_diagnosis import NO_MEMBERS, STALLED
 from backend.domain.overview.cluster_problems import SILENT_AFTER
+from backend.domain.overview.distributor_problems import WAITING_AFTER
 from backend.domain.overview.estate_facts import (
     ApplyFact,
     ClusterFact,
@@ -35,12 +36,15 @@ EARLIER = NOW - timedelta(minutes=3)
 C1, C2, C3 = (ClusterFact(name=name) for name in ("c1", "c2", "c3"))
 ONE = DistributorFact(cluster="c1", level=2, target="c2", state="running", in_time=True)
 OTHER = DistributorFact(cluster="c3", level=1, target="c2", state="running", in_time=True)
+WAITING = replace(
+    ONE, state="starting", reason="2 of 4 tasks wait for a worker", in_time=None, waiting_since=EARLIER
+)
 FINE = EstateFacts(
     now=NOW,
     clusters=(C1, C2, C3),
     has_tree=True,
     distributors=(ONE, OTHER),
-    workers=WorkersFact(reported_at=NOW),
+    workers=WorkersFact(copied_at=NOW, controlled_at=NOW),
 )
 LOST = (OpenFact(cluster="c1", level=2, count=2, since=EARLIER),)
 REFUSED = (
@@ -87,10 +91,32 @@ CASES: dict[str, tuple[dict[str, Any], Kind, Severity, str, str]] = {
         "/losses",
     ),
     "workers-silent": (
-        {"workers": WorkersFact(reported_at=EARLIER)},
+        {"workers": WorkersFact(copied_at=EARLIER, controlled_at=EARLIER)},
         Kind.AVAILABILITY,
         Severity.CRITICAL,
         "No worker reports: nothing is copied, and the states of clusters and groups are old.",
+        "/tree",
+    ),
+    "copying-silent": (
+        {"workers": WorkersFact(copied_at=EARLIER, controlled_at=NOW)},
+        Kind.AVAILABILITY,
+        Severity.CRITICAL,
+        "No worker with the queue treeline.shifts reports: nothing is copied.",
+        "/tree",
+    ),
+    "control-silent": (
+        {"workers": WorkersFact(copied_at=NOW, controlled_at=EARLIER)},
+        Kind.AVAILABILITY,
+        Severity.CRITICAL,
+        "No worker with the queue treeline.control reports: changes are not applied, and the states of clusters "
+        "and groups are old.",
+        "/clusters",
+    ),
+    "distributor-waiting": (
+        {"distributors": (WAITING, OTHER)},
+        Kind.AVAILABILITY,
+        Severity.WARNING,
+        "Distributor c1 level 2 to c2 is waiting for a worker: 2 of 4 tasks wait for a worker.",
         "/tree",
     ),
     "cluster-offline": (
@@ -203,7 +229,7 @@ CASES: dict[str, tuple[dict[str, Any], Kind, Severity, str, str]] = {
         Kind.DRIFT,
         Severity.WARNING,
         "2 streams (acme/retail/prod/orders and others) drifted, and could not be set back, on c2: policy.",
-        "/tenants/acme/retail/prod/orders",
+        "/timeline?name=StreamApplyFailed",
     ),
     "webhook-failing": (
         {"webhooks": (WebhookFact(name="ops", failed=2, since=EARLIER),)},
@@ -256,6 +282,10 @@ def test_information_is_no_problem(code: str) -> None:
         (
             replace(FINE, distributors=(), has_tree=False),
             "3 of 3 clusters online; nothing is copied between clusters before there is a tree.",
+        ),
+        (
+            replace(FINE, distributors=(ONE,)),
+            "1 distributor in time, 0 unacknowledged losses, 3 of 3 clusters online.",
         ),
         (EstateFacts(now=NOW), "There are no clusters yet: add two to begin."),
     ],
@@ -313,13 +343,34 @@ def test_workers_are_missed_where_they_have_something_to_do(
     reported_at: datetime | None, clusters: tuple[ClusterFact, ...], is_silent: bool
 ) -> None:
     starting = (replace(ONE, state="starting", in_time=None),) if clusters else ()
-    facts = EstateFacts(
-        now=NOW, clusters=clusters, distributors=starting, workers=WorkersFact(reported_at=reported_at)
-    )
+    workers = WorkersFact(copied_at=reported_at, controlled_at=reported_at)
+    facts = EstateFacts(now=NOW, clusters=clusters, distributors=starting, workers=workers)
     codes = [each.code for each in estate_health(facts).problems]
     assert ("workers-silent" in codes) is is_silent
     # Without workers, what they would report is not said.
     assert codes == (["workers-silent"] if is_silent else ["distributor-starting"] if clusters else [])
+
+
+@pytest.mark.parametrize(
+    "since, code", [(NOW - WAITING_AFTER, "distributor-starting"), (EARLIER, "distributor-waiting")]
+)
+def test_tasks_may_wait_for_a_worker_for_some_time(since: datetime, code: str) -> None:
+    facts = replace(FINE, distributors=(replace(WAITING, waiting_since=since), OTHER))
+    (problem,) = estate_health(facts).problems
+    assert problem.code == code and problem.since == (EARLIER if since == EARLIER else None)
+
+
+@pytest.mark.parametrize(
+    "workers, code",
+    [
+        (WorkersFact(controlled_at=NOW), "copying-silent"),
+        (WorkersFact(copied_at=NOW), "control-silent"),
+        (WorkersFact(), "workers-silent"),
+    ],
+)
+def test_workers_of_each_kind_are_missed(workers: WorkersFact, code: str) -> None:
+    (problem,) = estate_health(replace(FINE, workers=workers)).problems
+    assert problem.code == code and "has reported yet" in problem.text and problem.since is None
 
 
 def test_what_another_problem_explains_is_not_said_twice() -> None:
@@ -339,6 +390,31 @@ def test_many_problems_of_one_code_are_one() -> None:
         "5 distributors, c1 level 1, c1 level 2, c1 level 3 and 2 more, are late: "
         "records wait longer than the objective."
     )
+
+
+@pytest.mark.parametrize("reason, end", [("policy", "and 1 more: policy."), ("no space", "and 1 more.")])
+def test_problems_that_are_summed_up_name_a_cause_only_if_it_is_the_same(reason: str, end: str) -> None:
+    streams = [replace(STREAM, cluster=name) for name in ("c1", "c2", "c3")]
+    streams.append(replace(STREAM, cluster="c4", reason=reason))
+    (problem,) = estate_health(replace(FINE, not_applied=streams)).problems
+    assert problem.way_out.address == "/timeline?name=StreamApplyFailed"
+    assert (
+        problem.text == f"4 streams (acme/retail/prod/orders and others) could not be applied on c1, c2, c3 {end}"
+    )
+
+
+def test_alerts_of_several_clusters_lead_to_all_clusters() -> None:
+    found = [alert("broker-away", f"c{number}") for number in range(4)]
+    (problem,) = estate_health(replace(FINE, replication=found)).problems
+    assert problem.way_out.address == "/clusters" and problem.advice == "Do it."
+    mixed = [*found[:3], replace(found[3], what_to_do="Do something else.")]
+    (problem,) = estate_health(replace(FINE, replication=mixed)).problems
+    assert problem.advice == "Open the replication of each cluster, which says what to do."
+
+
+def test_several_projections_that_are_behind_are_said_in_the_plural() -> None:
+    health = estate_health(replace(FINE, projections={"trees": 1, "streams": 12}))
+    assert health.verdict.startswith("The projections of streams, trees lack up to 12 events: ")
 
 
 def test_only_the_gravest_alert_of_a_cluster_is_a_problem() -> None:

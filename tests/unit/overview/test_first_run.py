@@ -106,6 +106,8 @@ def test_an_arrived_record_is_shown_for_a_while_with_its_trace() -> None:
         "partition": ["2"],
         "offset": ["41"],
     }
+    other = first_run(replace(facts, arrival=replace(ARRIVED, stream="acme/retail/prod/items")))[3]
+    assert other.way is not None and other.way.address == "/trace?stream=acme/retail/prod/items&cluster=c1"
     assert first_run(replace(facts, now=NOW + SHOWN_FOR)) != ()
     assert first_run(replace(facts, now=NOW + SHOWN_FOR + timedelta(seconds=1))) == ()
 

@@ -34,6 +34,17 @@ def test_a_stream_that_waits_for_long_is_a_problem_and_a_new_one_is_not() -> Non
     assert failed.problems[0].way_out.address == "/tenants/acme/retail/prod/orders"
 
 
+def test_streams_are_counted_beyond_those_that_are_named() -> None:
+    pending = [replace(ORDERS, stream=f"acme/retail/prod/s{number}", has_failed=True) for number in range(4)]
+    health = tenant_health(replace(FINE, streams=400, pending=pending, more_pending=100))
+    assert health.counts["streams_not_applied"] == 104
+    (problem,) = health.problems
+    assert problem.text.endswith("s2 and 1 more could not be applied everywhere.")
+    assert problem.way_out.address == "/tenants"
+    fresh = replace(FINE, streams=400, pending=(ORDERS,), more_pending=100)
+    assert tenant_health(fresh).verdict.startswith("299 of 400 streams applied")
+
+
 def test_groups_and_switches_lead_to_pages_that_a_tenant_may_see() -> None:
     group = GroupFact(cluster="c1", technical_group="a-b", name="b", text="No members.", since=NOW)
     switch = SwitchFact(id="s1", source="c1", target="c2", phase="holding", places=("acme/retail/prod",))
