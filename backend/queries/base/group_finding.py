@@ -41,8 +41,8 @@ def find_groups(
 ) -> list[FoundGroup]:
     """Return groups by words of environment, logical and technical name; short names first.
 
-    `tenants_seen`: only groups of which members of these tenants see a part; None for all. `reads_own`: only groups
-    with offsets for a stream of their own environment.
+    `tenants_seen`: only groups of which members of these tenants see a part; None for all.
+    `reads_own`: only groups with offsets for a stream of their own environment.
     """
     found = _observed(connection, words, most, tenants_seen, reads_own)
     if words and not reads_own and len(found) < most:
@@ -88,7 +88,7 @@ def _observed(
 
 
 def _reads_own(tenants_seen: Collection[str] | None) -> ColumnElement[bool]:
-    """Return the condition that a group has offsets for a stream of its own environment, which these tenants see."""
+    """Return the condition that a group has offsets for a stream of its environment, which these tenants see."""
     t = observed_groups.c
     stream = sa.func.unnest(t.streams).column_valued("stream")
     own = sa.select(stream).where(sa.func.starts_with(stream, t.place + "/")).exists()
