@@ -113,20 +113,15 @@ class Asked:
 
 
 def asked(
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    order: Text = "",
-    sort: Text = "",
+    query: TableParameters, text: Text = "", cluster: Text = "", stream: Text = "", diagnosis: Text = ""
 ) -> Asked:
-    """Read the filter; unknown orders and diagnoses count as none. `order` is the former name of `sort`."""
+    """Read the filter, and the order as the table reads it; unknown ones count as none."""
     return Asked(
         text=plain(text),
         cluster=plain(cluster),
         stream=plain(stream),
         diagnosis=diagnosis if diagnosis in CODES else "",
-        order=BY_NAME if BY_NAME in (sort, order) else BY_LAG,
+        order=_TABLE.order(_of_table(query)).removeprefix("-"),
     )
 
 
