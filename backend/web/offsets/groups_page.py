@@ -137,7 +137,7 @@ def _listed(
     services: ConsoleServices, caller: Caller, wish: Asked, query: TableQuery, after: Key | None
 ) -> Mapping[str, Any]:
     with services.reading() as connection:
-        holding = held_environments(connection)
+        holding = held_environments(connection, numbered=may(caller, Action.READ_ESTATE))
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
         clusters = visible_leaves(connection, caller)
@@ -240,7 +240,7 @@ def _exported(services: ConsoleServices, caller: Caller, wish: Asked) -> Iterato
     after: Key | None = None
     while True:
         with services.reading() as connection:
-            holding = held_environments(connection)
+            holding = held_environments(connection, numbered=may(caller, Action.READ_ESTATE))
             rows = list_groups(connection, wish.wanted(caller, holding, after, _EXPORTED_AT_ONCE))
         yield csv_lines(line for row in rows for line in _lines(row))
         if len(rows) < _EXPORTED_AT_ONCE:

@@ -142,7 +142,7 @@ def _users(connection: Connection, caller: Caller, name: StreamName) -> StreamUs
         tenants=caller.tenants_for(Action.READ_TENANT),
         by_lag=True,
         limit=MOST_USERS + 1,
-        holding=held_environments(connection),
+        holding=held_environments(connection, numbered=may(caller, Action.READ_ESTATE)),
     )
     groups = list_groups(connection, wanted)
     place: Place = (name.tenant, name.instance, name.environment)

@@ -150,7 +150,8 @@ def test_a_group_that_a_switch_holds_is_told_as_paused(acme: Console, database: 
     viewer = visitor(acme, "viewer")
     assert "Paused by switch" not in said(viewer.get(BILLING)), "only producers hold"
     commands(database, to(Phase.CLOSING), switch="s1")
-    assert "Paused by a switch Paused by switch s1" in said(viewer.get(BILLING))
+    assert "Paused by a switch Paused by switch 1:" in said(viewer.get(BILLING))
+    assert "Paused by switch s1:" in said(visitor(acme, "owner").get(BILLING)), "a number would count all switches"
     assert shown(visitor(acme, "operator").get(f"{PAGE}?diagnosis=paused-by-switch")) == [
         "c1/acme-retail-prod-billing"
     ]
