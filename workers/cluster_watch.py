@@ -42,7 +42,14 @@ class ClusterWatch(ABC):
 
     @abstractmethod
     def observe(self) -> None:
-        """Observe the cluster once and store the result. Raises KafkaCallFailed, DomainError."""
+        """Observe the cluster once. Raises KafkaCallFailed, DomainError."""
+
+    @abstractmethod
+    def store(self) -> None:
+        """Store what was observed. Raises DomainError.
+
+        A failure here is the database's, so it is no reason why the cluster was not observed.
+        """
 
     @property
     @abstractmethod
@@ -65,6 +72,8 @@ class ClusterWatch(ABC):
             self.log.warning(
                 f"{self._subject}: observation not stored", cluster=self._row.name, reason=error.detail
             )
+        except Exception:
+            self.log.exception(f"{self._subject}: observation not stored", cluster=self._row.name)
         finally:
             self._cpu_seconds = time.thread_time() - cpu_seconds
             self._due = began + self._pause
@@ -81,3 +90,5 @@ class ClusterWatch(ABC):
         except Exception:
             self.log.exception(f"{self._subject}: observation failed", cluster=self._row.name)
             self._store_reason(AN_ERROR_OF_OURS)
+        else:
+            self.store()

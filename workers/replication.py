@@ -97,6 +97,7 @@ class ReplicationWatch(ClusterWatch):
         """Topics whose settings were requested; some may be hidden."""
         self._lag_times_ms: Mapping[int, int] = {}
         self._partitions = 0
+        self._observed: tuple[ObservedCluster, dict[str, Any]] | None = None
         self._sizes: ReplicaSizes | None = None
         self._sizes_at = self._sizes_due = float("-inf")
         self.declared: Mapping[str, int] = {}
@@ -111,8 +112,13 @@ class ReplicationWatch(ClusterWatch):
             replication.store_failure(connection, self._id, reason)
 
     def observe(self) -> None:
-        """Observe the cluster once and store the result. Raises KafkaCallFailed, DomainError."""
-        seen, document = self._read()
+        """Observe the cluster once. Raises KafkaCallFailed, DomainError."""
+        self._observed = self._read()
+
+    def store(self) -> None:
+        """Store the observation, and the sizes of replicas if they are due. Raises DomainError."""
+        assert self._observed is not None
+        (seen, document), self._observed = self._observed, None
         brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
         with self._engine.begin() as connection:
             broker_presence.store_brokers(connection, self._id, brokers)

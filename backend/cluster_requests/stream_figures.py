@@ -1,7 +1,8 @@
 """Figures of a stream from the brokers of all its clusters, concurrently, each with a time limit.
 
 Answers are kept for a few seconds and shared by all callers, so that reloads do not burden brokers. The ends of
-logs of the read before are kept as well: two reads give a rate.
+logs of the read before are kept as well: two reads give a rate. A process asks for few streams at once, and few
+clusters of each, as every question has a thread and connections of its own.
 """
 
 from __future__ import annotations
@@ -22,9 +23,16 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.tenants.streams import StreamRow
 from backend.single_flight import CachedAnswers
+from backend.slots import Slots
 
 KEPT_SECONDS = 5.0
 """Seconds for which an answer is shared."""
+AT_ONCE = 8
+"""Streams for which one process asks brokers at once."""
+OF_A_USER = 3
+"""Share of one user in them."""
+CLUSTERS_AT_ONCE = 8
+"""Clusters that are asked at once for one stream; those of a larger tree follow."""
 _MOST_STREAMS = 200
 _MOST_ENDS = 2_000
 OFFLINE = "offline"
@@ -96,17 +104,22 @@ class FiguresReader:
         self._ends: dict[tuple[str, str], Ends] = {}
         """(STREAM, cluster) -> ends of the read before, the most recently read last."""
         self._lock = threading.Lock()
+        self._slots = Slots(AT_ONCE, OF_A_USER, "reading figures of streams")
 
-    def read(self, stream: str, places: Sequence[FiguresPlace]) -> tuple[ClusterFigures, ...]:
-        """Return the figures of a stream on these clusters, at most a few seconds old."""
+    def read(self, user: str, stream: str, places: Sequence[FiguresPlace]) -> tuple[ClusterFigures, ...]:
+        """Return the figures of a stream on these clusters, at most a few seconds old.
+
+        Raises MessagesBusy if the process, or it for this user, asks for as many streams as it can.
+        """
         # The places are part of the name: a topic that was created just now must not be hidden by an older answer.
         name = "|".join([stream, *(f"{each.cluster}={each.absent}" for each in places)])
-        return self._answers.get(name, lambda: self._all(stream, places))
+        return self._answers.get(name, lambda: self._all(user, stream, places))
 
-    def _all(self, stream: str, places: Sequence[FiguresPlace]) -> tuple[ClusterFigures, ...]:
+    def _all(self, user: str, stream: str, places: Sequence[FiguresPlace]) -> tuple[ClusterFigures, ...]:
         if not places:
             return ()
-        with ThreadPoolExecutor(len(places), "stream-figures") as threads:
+        most = min(len(places), CLUSTERS_AT_ONCE)
+        with self._slots.one(user), ThreadPoolExecutor(most, "stream-figures") as threads:
             return tuple(threads.map(lambda place: self._one(stream, place), places))
 
     def _one(self, stream: str, place: FiguresPlace) -> ClusterFigures:

@@ -23,7 +23,7 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search.message_writing import MessageRefused, OutcomeUncertain, Written, write_message
 from backend.kafka.search.topic_reader import TopicPlace
 from backend.messages.production import Production, switch_since
-from backend.messages.slots import Slots
+from backend.slots import Slots
 
 AT_ONCE = 4
 """Messages that one process writes at once: each may keep a thread and a client waiting for a silent cluster."""

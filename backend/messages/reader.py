@@ -23,7 +23,7 @@ from backend.messages.page_read import MessagePage, PageRead
 from backend.messages.read_audit import note_read, note_tail
 from backend.messages.reading_failures import reading_failures
 from backend.messages.request import MessageRequest
-from backend.messages.slots import Slots
+from backend.slots import Slots
 
 BOUNDS = Bounds(seconds=10.0, records=1_000_000, bytes=256 * 1024 * 1024)
 """Bounds of reading for one request; a page has bounds of its own (`page_read.py`)."""

@@ -70,7 +70,8 @@ PAGES = """
 /timeline/{given}/-undo
 /audit /audit?at={half} /audit?actor=user-7 /audit?kind=Logins /audit?tenant=tenant-007
 /users /users/user-7 /users?at={half} /users?sort=-tenants&filter=owner&rows=250 /webhooks /account
-/find?q=stream-0007 /find/-hits?q=tenant
+/find?q=stream-0007 /find/-hits?q=tenant /find/-hits?q=plan+switch /find/-hits?q=group-77
+/find/-names?kind=series&of=group.lag_records
 """
 MOST_MS, MOST_BYTES, MOST_SECONDS = 200.0, 170_000, 1.0
 BROWSERS = 20

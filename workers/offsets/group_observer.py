@@ -121,6 +121,16 @@ class _Known:
     names: Mapping[str, GroupNames]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Observed:
+    """One observation of a cluster's groups, to be stored."""
+
+    seen: GroupsSeen
+    rows: Iterator[GroupRow]
+    tracks: GroupTracks
+    at: datetime
+
+
 class ClusterGroupsWatch(ClusterWatch):
     """The groups of one cluster."""
 
@@ -133,6 +143,7 @@ class ClusterGroupsWatch(ClusterWatch):
         """Hash of what is stored of each group, and when its row was written, by the monotonic clock."""
         self._stored_at = float("-inf")
         self._groups = 0
+        self._observed: _Observed | None = None
         self.names: GroupNames = NO_NAMES
 
     @property
@@ -146,7 +157,7 @@ class ClusterGroupsWatch(ClusterWatch):
             group_store.store_failure(connection, self._row.name, reason)
 
     def observe(self) -> None:
-        """Observe the cluster once and store the result. Raises KafkaCallFailed, DomainError."""
+        """Observe the cluster once. Raises KafkaCallFailed, DomainError."""
         states, clients, tracks = self._opened()
         seen = states.observe(self._settings.groups_most)
         self._groups = len(seen.groups)
@@ -160,7 +171,14 @@ class ClusterGroupsWatch(ClusterWatch):
             at = group_store.database_time(connection)
         at_ms = round(1000 * at.timestamp())
         tracks.observe_ends(ends, at_ms)
-        self._store(seen, tracks.rows(seen.groups.values(), ends, self.names, at_ms), tracks, at)
+        rows = tracks.rows(seen.groups.values(), ends, self.names, at_ms)
+        self._observed = _Observed(seen=seen, rows=rows, tracks=tracks, at=at)
+
+    def store(self) -> None:
+        """Store the groups that changed, while their rows are computed. Raises DomainError."""
+        assert self._observed is not None
+        observed, self._observed = self._observed, None
+        self._store(observed.seen, observed.rows, observed.tracks, observed.at)
 
     def _opened(self) -> tuple[GroupStates, ClusterClients, GroupTracks]:
         row, seconds = self._row, _TIMES_A_PROBE * self._settings.probe_timeout_seconds

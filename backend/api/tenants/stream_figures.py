@@ -35,7 +35,7 @@ def get_figures(
         places = figures_places(connection, row)
     reader: FiguresReader = request.app.state.figures
     sees_brokers = may(caller, Action.READ_ESTATE)
-    items = [_shown(each, sees_brokers=sees_brokers) for each in reader.read(row.stream, places)]
+    items = [_shown(each, sees_brokers=sees_brokers) for each in reader.read(caller.name, row.stream, places)]
     return {"stream": row.stream, "items": items, "next_cursor": None}
 
 

@@ -8,7 +8,7 @@ import typer
 
 from backend.commands.shell.exit_codes import Code
 from backend.commands.shell.output import Form, FormOption, JsonOption, Shown
-from backend.commands.shell.rest import answer, rest_client
+from backend.commands.shell.rest import answer, fail, rest_client
 from backend.commands.shell.watch import WatchCommand, WatchOption, present
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def overview(
 ) -> None:
     """Show the verdict on the estate (on stderr), and its problems: data loss first, then availability."""
     form = Form.JSON if as_json else form
+    if check and every is not None:
+        fail("--check reports once with its exit code, --watch never ends: give one of them.", Code.BAD_INPUT)
     if every is not None or not check:
         present(_look, form, every)
         return

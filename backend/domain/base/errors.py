@@ -172,7 +172,7 @@ class PasswordsBusy(DomainError):
 
 
 class MessagesBusy(DomainError):
-    """Too many requests read or produce messages at once."""
+    """Too many requests read or produce messages, or read figures of streams, at once."""
 
     slug = "messages-busy"
     kind = Kind.UNAVAILABLE

@@ -10,13 +10,12 @@ from sqlalchemy import ColumnElement, Connection, Table
 
 from backend.projections.applications import applications
 from backend.projections.clusters import clusters
-from backend.projections.placements import placements
 from backend.projections.streams import streams
-from backend.projections.switches import switches
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.users import users
 from backend.projections.webhooks import webhooks
+from backend.queries.base.names_of_events import placements_numbered, switches_numbered
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,7 @@ class Found:
 
     kind: str
     name: str
+    """Of switches and placements the id."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,6 @@ _OF_TENANTS = (
 )
 _OF_ESTATE = (
     _Kind("cluster", clusters, ("name",)),
-    _Kind("switch", switches, ("id",)),
-    _Kind("placement", placements, ("id",)),
     _Kind("user", users, ("name",)),
     _Kind("webhook", webhooks, ("name",)),
 )
@@ -65,7 +63,7 @@ def find(
     `estate`: include resources that belong to no tenant; `tenants_seen`: only these tenants; None for all.
     `kinds`: only these kinds. Without words all names match.
     """
-    found: list[Found] = []
+    found: list[Found] = _numbered(connection, words, most, kinds) if estate else []
     for kind in (*(_OF_ESTATE if estate else ()), *_OF_TENANTS):
         if kinds is not None and kind.name not in kinds:
             continue
@@ -78,6 +76,22 @@ def find(
         begins = begins_with(words, kind.table.c[kind.parts[-1]], name)
         query = query.order_by(sa.not_(begins), sa.func.length(name), name).limit(most)
         found += [Found(kind.name, row.name) for row in connection.execute(query)]
+    return found
+
+
+def _numbered(
+    connection: Connection, words: Sequence[str], most: int, kinds: Collection[str] | None
+) -> list[Found]:
+    """Return switches and placements by number, clusters and id: the one of that number first, then the newest."""
+    found: list[Found] = []
+    for kind, rows in (("switch", switches_numbered()), ("placement", placements_numbered())):
+        if kinds is not None and kind not in kinds:
+            continue
+        number = sa.cast(rows.c.number, sa.Text)
+        others = [column for column in rows.c if column is not rows.c.number]
+        query = sa.select(rows.c.id).where(has_words(sa.func.concat_ws(" ", kind, number, *others), words))
+        query = query.order_by(number.not_in(words), rows.c.number.desc()).limit(most)
+        found += [Found(kind, row.id) for row in connection.execute(query)]
     return found
 
 

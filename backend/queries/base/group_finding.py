@@ -32,14 +32,20 @@ class FoundGroup:
 
 
 def find_groups(
-    connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
+    connection: Connection,
+    words: Sequence[str],
+    most: int,
+    tenants_seen: Collection[str] | None,
+    *,
+    reads_own: bool = False,
 ) -> list[FoundGroup]:
     """Return groups by words of environment, logical and technical name; short names first.
 
     `tenants_seen`: only groups of which members of these tenants see a part; None for all.
+    `reads_own`: only groups with offsets for a stream of their own environment.
     """
-    found = _observed(connection, words, most, tenants_seen)
-    if words and len(found) < most:
+    found = _observed(connection, words, most, tenants_seen, reads_own)
+    if words and not reads_own and len(found) < most:
         known = {each.name for each in found}
         committed = _committed(connection, words, most, tenants_seen)
         found += [each for each in committed if each.name not in known]
@@ -47,7 +53,11 @@ def find_groups(
 
 
 def _observed(
-    connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
+    connection: Connection,
+    words: Sequence[str],
+    most: int,
+    tenants_seen: Collection[str] | None,
+    reads_own: bool,
 ) -> list[FoundGroup]:
     t = observed_groups.c
     name = sa.func.coalesce(t.group, t.technical_group)
@@ -57,6 +67,8 @@ def _observed(
     each = each.where(has_words(sa.func.concat_ws("/", t.place, name, t.technical_group), words))
     if tenants_seen is not None:
         each = each.where(is_seen(tenants_seen))
+    if reads_own:
+        each = each.where(_reads_own(tenants_seen))
     once = each.ext(distinct_on(name, where)).order_by(name, where, t.member_count.desc(), t.cluster).subquery()
     query = sa.select(once).order_by(*_order(once.c.name, words), once.c.place, once.c.cluster).limit(most)
     return [
@@ -73,6 +85,14 @@ def _observed(
         )
         for row in connection.execute(query)
     ]
+
+
+def _reads_own(tenants_seen: Collection[str] | None) -> ColumnElement[bool]:
+    """Return the condition that a group has offsets for a stream of its environment, which these tenants see."""
+    t = observed_groups.c
+    stream = sa.func.unnest(t.streams).column_valued("stream")
+    own = sa.select(stream).where(sa.func.starts_with(stream, t.place + "/")).exists()
+    return own if tenants_seen is None else sa.and_(own, sa.func.split_part(t.place, "/", 1).in_(tenants_seen))
 
 
 def _committed(

@@ -48,13 +48,13 @@ NO_NAMES = Names()
 
 def name_switches(connection: Connection, ids: Collection[str]) -> dict[str, SwitchNamed]:
     """Return the names of switches by id, with one statement, or none for no ids."""
-    rows = _numbered(connection, switches, switches.c.started, ("source", "target"), ids)
+    rows = _of_ids(connection, switches_numbered(), ids)
     return {row.id: SwitchNamed(number=row.number, source=row.source, target=row.target) for row in rows}
 
 
 def name_placements(connection: Connection, ids: Collection[str]) -> dict[str, PlacementNamed]:
     """Return the names of placements by id, with one statement, or none for no ids."""
-    rows = _numbered(connection, placements, placements.c.requested, ("cluster",), ids)
+    rows = _of_ids(connection, placements_numbered(), ids)
     return {row.id: PlacementNamed(number=row.number, cluster=row.cluster) for row in rows}
 
 
@@ -71,12 +71,23 @@ def names_in(connection: Connection, events: Iterable[StoredEvent]) -> Names:
     )
 
 
-def _numbered(
-    connection: Connection, table: Table, start: sa.Column[int], parts: Collection[str], ids: Collection[str]
-) -> Collection[Row[Any]]:
-    if not ids:
-        return ()
+def switches_numbered() -> sa.Subquery:
+    """Return all switches with the parts of their names."""
+    return _numbered(switches, switches.c.started, ("source", "target"))
+
+
+def placements_numbered() -> sa.Subquery:
+    """Return all placements with the parts of their names."""
+    return _numbered(placements, placements.c.requested, ("cluster",))
+
+
+def _numbered(table: Table, start: sa.Column[int], parts: Collection[str]) -> sa.Subquery:
     number = sa.func.row_number().over(order_by=start).label("number")
     columns = [table.c[part] for part in parts]
-    rows = sa.select(table.c.id, number, *columns).where(as_of(table, None)).subquery()
+    return sa.select(table.c.id, number, *columns).where(as_of(table, None)).subquery()
+
+
+def _of_ids(connection: Connection, rows: sa.Subquery, ids: Collection[str]) -> Collection[Row[Any]]:
+    if not ids:
+        return ()
     return connection.execute(sa.select(rows).where(rows.c.id.in_(sorted(ids)))).all()

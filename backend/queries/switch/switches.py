@@ -15,6 +15,7 @@ from backend.domain.switch.switch_report import PhaseTimes
 from backend.projections.switches import switch_phases, switches
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_leaves
+from backend.queries.base.names_of_events import name_switches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +75,18 @@ def busy_tenants(connection: Connection) -> Mapping[str, str]:
     return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
 
 
-def held_environments(connection: Connection) -> dict[tuple[str, str], str]:
+def held_environments(connection: Connection, *, numbered: bool = False) -> dict[tuple[str, str], str]:
     """Return (cluster, `tenant/instance/environment`) -> the switch that closes the environment's consumers there.
 
     While only producers hold, consumers read on. A switch of one zone leaves those of the others where they are.
+    `numbered`: the switch's number in place of its id, for readers of the estate: others would learn how many
+    switches there were.
     """
+    found = _in_states(connection, CLOSED)
+    names = name_switches(connection, [row.id for row in found]) if numbered else {}
     return {
-        (row.source, "/".join(moving.place)): row.id
-        for row in _in_states(connection, CLOSED)
+        (row.source, "/".join(moving.place)): str(names[row.id].number) if row.id in names else row.id
+        for row in found
         for moving in row.moves
         if moving.zone is None
     }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
+
+from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller, may, may_somewhere
 from backend.queries.base import events
 from backend.queries.base.finding import Found
 from backend.queries.base.group_finding import FoundGroup
+from backend.queries.base.names_of_events import name_placements, name_switches
 from backend.queries.base.topic_finding import FoundTopic
 from backend.web.finding.actions import ActionKind, Subject, meant
 from backend.web.finding.lookup import Lookup
@@ -17,6 +20,7 @@ from backend.web.finding.schema_names import schema_names
 from backend.web.frame.navigation import pages_for
 from backend.web.frame.services import ConsoleServices, Registries
 from backend.web.words.figures import counted, plain
+from backend.web.words.names import placement_name, switch_name
 
 _MOST_SUBJECTS = 3
 _MOST_ACTIONS = 6
@@ -80,7 +84,7 @@ def found_for(
     schemas = schema_names(services, registries, caller)
     with services.reading() as connection:
         lookup = Lookup(connection, schemas, caller)
-        hits = [*pages, *map(_hit, lookup.resources(words, most))]
+        hits = [*pages, *_resources(connection, lookup.resources(words, most))]
         hits += [_topic(each) for each in lookup.topics(words, most)]
         hits += [_group(each) for each in lookup.groups(words, most)]
         hits += [Hit("subject", each.name, each.given["page"]) for each in lookup.schema_subjects(words, most)]
@@ -141,6 +145,20 @@ def _position(words: Sequence[str]) -> int:
     """Return the position of the event log that is searched for; 0 if the words are not one."""
     text = words[0].lstrip("#")
     return int(text) if len(words) == 1 and text.isascii() and text.isdigit() and len(text) <= 18 else 0
+
+
+def _resources(connection: Connection, found: Sequence[Found]) -> list[Hit]:
+    """Return links to resources, to switches and placements by their numbers."""
+    named = name_switches(connection, [each.name for each in found if each.kind == "switch"])
+    placed = name_placements(connection, [each.name for each in found if each.kind == "placement"])
+    names = {
+        **{("switch", key): switch_name(value, key) for key, value in named.items()},
+        **{("placement", key): placement_name(value, key) for key, value in placed.items()},
+    }
+    return [
+        replace(hit, name=names.get((hit.kind, each.name), hit.name))
+        for each, hit in zip(found, map(_hit, found), strict=True)
+    ]
 
 
 def _hit(found: Found) -> Hit:

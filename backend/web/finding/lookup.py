@@ -44,9 +44,9 @@ class Lookup:
             kinds=kinds,
         )
 
-    def groups(self, words: Sequence[str], most: int, needs: Action = Action.READ_TENANT) -> list[FoundGroup]:
+    def groups(self, words: Sequence[str], most: int) -> list[FoundGroup]:
         """Return consumer groups by logical or technical name."""
-        return find_groups(self.connection, words, most, self.caller.tenants_for(needs))
+        return find_groups(self.connection, words, most, self.caller.tenants_for(Action.READ_TENANT))
 
     def topics(self, words: Sequence[str], most: int) -> list[FoundTopic]:
         """Return topics by technical name."""
@@ -67,7 +67,9 @@ class Lookup:
             case "distributor":
                 return self._distributors(words, most) if may(self.caller, needs) else []
             case "group":
-                return [each for row in self.groups(words, most, needs) for each in _with_stream(row)]
+                seen = self.caller.tenants_for(needs)
+                rows = find_groups(self.connection, words, most, seen, reads_own=True)
+                return [each for row in rows for each in _with_stream(row)]
             case "environment":
                 return self._environments(words, most, needs)
         return [Subject(each.name) for each in self.resources(words, most, [kind], needs)]

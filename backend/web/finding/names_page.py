@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -59,7 +60,8 @@ def _series(lookup: Lookup, words: Sequence[str], of: str) -> list[Suggestion]:
 
 def _best_first(names: Sequence[str], words: Sequence[str]) -> list[str]:
     first = words[0].lower() if words else ""
-    return sorted(names, key=lambda name: (not name.lower().startswith(first), len(name), name))[:MOST]
+    # Not all in order: a metric may have as many series as there are groups.
+    return heapq.nsmallest(MOST, names, key=lambda name: (not name.lower().startswith(first), len(name), name))
 
 
 _KINDS: Mapping[str, Callable[[Lookup, Sequence[str], str], list[Suggestion]]] = {

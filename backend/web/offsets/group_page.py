@@ -173,7 +173,7 @@ def _context(connection: Connection, caller: Caller, cluster: str, group: str) -
     everywhere = [row]
     if row.place is not None and row.group is not None:
         everywhere = groups_called(connection, row.place, row.group, tenants)
-    holding = held_environments(connection)
+    holding = held_environments(connection, numbered=may(caller, Action.READ_ESTATE))
     everywhere = with_switches(everywhere, holding)
     (row,) = with_switches([row], holding)
     active = None

@@ -113,20 +113,15 @@ class Asked:
 
 
 def asked(
-    text: Text = "",
-    cluster: Text = "",
-    stream: Text = "",
-    diagnosis: Text = "",
-    order: Text = "",
-    sort: Text = "",
+    query: TableParameters, text: Text = "", cluster: Text = "", stream: Text = "", diagnosis: Text = ""
 ) -> Asked:
-    """Read the filter; unknown orders and diagnoses count as none. `order` is the former name of `sort`."""
+    """Read the filter, and the order as the table reads it; unknown ones count as none."""
     return Asked(
         text=plain(text),
         cluster=plain(cluster),
         stream=plain(stream),
         diagnosis=diagnosis if diagnosis in CODES else "",
-        order=BY_NAME if BY_NAME in (sort, order) else BY_LAG,
+        order=_TABLE.order(_of_table(query)).removeprefix("-"),
     )
 
 
@@ -142,7 +137,7 @@ def _listed(
     services: ConsoleServices, caller: Caller, wish: Asked, query: TableQuery, after: Key | None
 ) -> Mapping[str, Any]:
     with services.reading() as connection:
-        holding = held_environments(connection)
+        holding = held_environments(connection, numbered=may(caller, Action.READ_ESTATE))
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
         clusters = visible_leaves(connection, caller)
@@ -245,7 +240,7 @@ def _exported(services: ConsoleServices, caller: Caller, wish: Asked) -> Iterato
     after: Key | None = None
     while True:
         with services.reading() as connection:
-            holding = held_environments(connection)
+            holding = held_environments(connection, numbered=may(caller, Action.READ_ESTATE))
             rows = list_groups(connection, wish.wanted(caller, holding, after, _EXPORTED_AT_ONCE))
         yield csv_lines(line for row in rows for line in _lines(row))
         if len(rows) < _EXPORTED_AT_ONCE:

@@ -12,7 +12,7 @@ from backend.domain.switch.cluster_switch import ALL_LEAVES, Phase
 from backend.domain.switch.switch_plan import GroupItem, Item, Plan
 from backend.web.switch.switch_readiness import finding_text
 from backend.web.switch.switch_words import LABELS, place_of, scope
-from backend.web.words.figures import counted, span
+from backend.web.words.figures import counted, span, span_range
 
 _SHOWN = 100
 
@@ -73,7 +73,7 @@ class PlanView:
 
     @property
     def duration(self) -> str:
-        return span(self.plan.expected_ms)
+        return span_range(self.plan.expected_ms, self.plan.expected_most_ms)
 
     @property
     def missing(self) -> str:

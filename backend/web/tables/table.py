@@ -176,6 +176,10 @@ class Table(Generic[Row]):
         columns = self._columns(query.values(self.parameter("columns")), ignored)
         return _Wish(sort, text[:LONGEST_FILTER], int(size or ROWS), columns, tuple(ignored))
 
+    def order(self, query: TableQuery) -> str:
+        """Return the order that an address asks for, as far as there is such a one, for rows sorted by a query."""
+        return self._wish(query).sort
+
     def _sort(self, asked: str, ignored: list[str]) -> str:
         column = next((each for each in self.columns if each.value and each.key == asked.removeprefix("-")), None)
         if not asked or column is not None:

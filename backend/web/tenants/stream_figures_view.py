@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fastapi import Request
 
 from backend.cluster_requests.stream_figures import ClusterFigures, FiguresPlace, FiguresReader
+from backend.domain.access.access import Action, Caller, may
 from backend.domain.topics.stream_figures import PartitionFigures, TopicFigures, findings
 from backend.web.words.figures import NOTHING, compact, counted, sized, span
 
@@ -139,11 +140,16 @@ class FiguresView:
 
 
 def read_view(
-    request: Request, stream: str, places: Sequence[FiguresPlace], *, sees_brokers: bool, main: str | None
+    request: Request,
+    caller: Caller,
+    stream: str,
+    places: Sequence[FiguresPlace],
+    main: str | None,
 ) -> FiguresView:
-    """Read the figures from the brokers, for a few seconds at most, and build the view."""
+    """Read the figures from the brokers, for a few seconds at most, and build the view. Raises MessagesBusy."""
     reader: FiguresReader = request.app.state.figures
-    return FiguresView(found=reader.read(stream, places), sees_brokers=sees_brokers, main=main)
+    sees_brokers = may(caller, Action.READ_ESTATE)
+    return FiguresView(found=reader.read(caller.name, stream, places), sees_brokers=sees_brokers, main=main)
 
 
 def _line(found: ClusterFigures, figures: TopicFigures) -> ClusterLine:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from backend.domain.access.access import Action, Caller
+from backend.domain.access.access import Action, Caller, may
 from backend.domain.names.names import StreamName
 from backend.domain.offsets.observed_group import sums
 from backend.queries.offsets.observed_groups import GroupRow, GroupsWanted, list_groups
@@ -67,7 +67,7 @@ def _listed(services: ConsoleServices, caller: Caller, name: StreamName) -> Mapp
             tenants=caller.tenants_for(Action.READ_TENANT),
             by_lag=True,
             limit=MOST_SHOWN + 1,
-            holding=held_environments(connection),
+            holding=held_environments(connection, numbered=may(caller, Action.READ_ESTATE)),
         )
         found = list_groups(connection, wanted)
     return {

@@ -120,9 +120,8 @@ def figures_facts(connection: Connection, name: StreamName) -> FiguresFacts:
 
 
 def figures_view(request: Request, caller: Caller, name: StreamName, ask: FiguresFacts) -> FiguresView:
-    """Read the figures of a stream for one viewer."""
-    sees_brokers = may(caller, Action.READ_ESTATE)
-    return read_view(request, str(name), ask.places, sees_brokers=sees_brokers, main=ask.main)
+    """Read the figures of a stream for one viewer. Raises MessagesBusy."""
+    return read_view(request, caller, str(name), ask.places, ask.main)
 
 
 def _context(connection: Connection, caller: Caller, name: StreamName, at: str | None) -> Mapping[str, Any]:
@@ -143,7 +142,7 @@ def _users(connection: Connection, caller: Caller, name: StreamName) -> StreamUs
         tenants=caller.tenants_for(Action.READ_TENANT),
         by_lag=True,
         limit=MOST_USERS + 1,
-        holding=held_environments(connection),
+        holding=held_environments(connection, numbered=may(caller, Action.READ_ESTATE)),
     )
     groups = list_groups(connection, wanted)
     place: Place = (name.tenant, name.instance, name.environment)

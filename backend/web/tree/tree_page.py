@@ -158,7 +158,8 @@ def _context(state: TreeState, wish: TreeWish, query: TableQuery, *, live: bool)
 
 
 def _draw(state: TreeState) -> Blocks:
-    context = _context(state, TreeWish(), TableQuery(PATH), live=True)
+    # Without rows and table, which these blocks do not have: they are drawn for each change of a busy estate.
+    context = {"picture": Picture(state), "state": state, "live": True}
     return {name: templates.block(TEMPLATE, name, context) for name in SHARED_BLOCKS}
 
 

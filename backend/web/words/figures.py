@@ -116,8 +116,9 @@ def span_range(shortest_ms: float, longest_ms: float) -> str:
     shortest, longest = span(shortest_ms), span(longest_ms)
     if shortest == longest:
         return longest
-    number, _, unit = shortest.partition(" ")
-    return f"{number if unit == longest.partition(' ')[2] else shortest} to {longest}"
+    # A unit is left out only if it is the whole of both: "1 to 3 min 5 s" would lose a part of "1 min 5 s".
+    number, *units = shortest.split(" ")
+    return f"{number if units == longest.split(' ')[1:] and len(units) == 1 else shortest} to {longest}"
 
 
 def id_ranges(ids: Iterable[int]) -> str:

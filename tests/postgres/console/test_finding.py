@@ -82,6 +82,14 @@ def test_actions_are_offered_to_those_who_may_take_them(acme: Console, database:
             assert bool(mine) == (kind in allowed), (kind, typed, found)
 
 
+def test_groups_without_a_stream_of_their_own_hide_no_action_for_others(acme: Console, database: Database) -> None:
+    idle = [group(f"pay{number}", partitions=()) for number in range(4)]
+    observed(database, *idle, group("payments-of-prod"))
+    for kind in ("operator", "owner"):
+        found = actions(visitor(acme, kind).get("/find?q=reset pay"))
+        assert list(found) == ["Reset offsets of payments-of-prod"], kind
+
+
 def test_an_action_leads_to_its_form_filled_in(acme: Console, database: Database) -> None:
     some_groups(database)
     operator = visitor(acme, "operator")

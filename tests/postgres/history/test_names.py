@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backend.domain.switch.cluster_switch import Phase
 from backend.queries.base.names_of_events import name_placements, name_switches
+from tests.browser.console.test_find import hits
 from tests.support.console.consoles import Console
 from tests.support.console.placing import ask
 from tests.support.console.switching import COMPLETED, commands, start, to
@@ -39,3 +40,15 @@ def test_an_operation_is_called_by_what_it_changes(acme: Console) -> None:
     began = acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})["operation"]
     page = visitor(acme, "viewer").get(f"/operations/{began}")
     assert "<h1>Change of target: c1 level 2 → c3</h1>" in page.text
+
+
+def test_switches_and_placements_are_found_by_their_numbers(acme: Console, database: Database) -> None:
+    commands(database, *COMPLETED, switch="s1")
+    commands(database, start("a", source="c2", target="c3", generation=3), switch="a")
+    ask(database, "p1", "c2")
+    viewer = visitor(acme, "viewer")
+    found = hits(viewer.get("/find?q=switch 2"))
+    assert next(each for each in found if each[0] == "switch") == ("switch", "Switch 2 · c2 → c3", "/switches/a")
+    assert ("placement", "Placement 1 · c2", "/placements/p1") in hits(viewer.get("/find?q=placement 1"))
+    assert ("switch", "Switch 1 · c1 → c2", "/switches/s1") in hits(viewer.get("/find?q=s1"))
+    assert not [each for each in hits(visitor(acme, "member").get("/find?q=switch 2")) if each[0] == "switch"]

@@ -110,6 +110,7 @@ def test_a_cluster_rests_twenty_times_as_long_as_its_observation_took_of_a_proce
     monkeypatch.setattr(cluster_watch, "OneThread", AtOnce)
     monkeypatch.setattr(cluster_watch, "time", times)
     monkeypatch.setattr(ClusterGroupsWatch, "observe", observe)
+    monkeypatch.setattr(ClusterGroupsWatch, "store", lambda _: None)
     watch = ClusterGroupsWatch(row, database.engine, rest_settings(database.url))
     for clock.now in (1_000.0, 1_020.0, 1_039.0, 1_041.0, 1_080.0, 1_082.0):
         watch.begin_if_due()

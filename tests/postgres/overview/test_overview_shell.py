@@ -24,3 +24,5 @@ def test_the_exit_code_tells_whether_there_is_a_problem(acme: Console, database:
         assert "cluster-offline" in bad.stdout and "Start the brokers" in bad.stdout
         shown = shell.json("overview")
         assert shown["state"] == "critical" and shown["problems"][0]["way_out"]["address"] == "/clusters/c2"
+        both = shell("overview", "--check", "--watch", "10")
+        assert both.exit_code == 2 and "give one of them" in both.stderr

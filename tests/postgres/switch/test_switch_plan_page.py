@@ -364,7 +364,14 @@ def test_spans(ms: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("ms", "text"),
-    [((1_400, 4_200), "1.4 to 4.2 s"), ((812, 1_400), "812 ms to 1.4 s"), ((1_401, 1_402), "1.4 s")],
+    [
+        ((1_400, 4_200), "1.4 to 4.2 s"),
+        ((812, 1_400), "812 ms to 1.4 s"),
+        ((1_401, 1_402), "1.4 s"),
+        ((65_000, 185_000), "1 min 5 s to 3 min 5 s"),
+        ((60_000, 180_000), "1 to 3 min"),
+        ((60_000, 185_000), "1 min to 3 min 5 s"),
+    ],
 )
 def test_ranges_of_spans(ms: tuple[int, int], text: str) -> None:
     assert span_range(*ms) == text

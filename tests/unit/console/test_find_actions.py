@@ -24,7 +24,8 @@ from backend.web.finding.actions import ACTIONS, Subject, meant
         ("compare versions of orders-value", "Compare versions of {}", ("orders-value",)),
         ("pause c1:2", "Pause or limit distributor {}", ("c1:2",)),
         ("add cluster", "Add cluster", ()),
-        ("declare stream prod", "Add stream to {}", ("prod",)),
+        ("declare stream prod", "Declare stream in {}", ("prod",)),
+        ("add stream prod", "Declare stream in {}", ("prod",)),
         ("create placement plan", "Create placement plan", ()),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from backend.cluster_requests import stream_figures
 from backend.cluster_requests.stream_figures import FiguresPlace, FiguresReader
-from backend.domain.base.errors import ClusterUnreachable
+from backend.domain.base.errors import ClusterUnreachable, MessagesBusy
 from backend.domain.topics.stream_figures import (
     Ends,
     PartitionFigures,
@@ -120,7 +121,7 @@ def answer(servers: str, *_: object) -> TopicFigures | None:
 
 
 def test_a_cluster_that_does_not_answer_is_named_and_the_others_are_shown() -> None:
-    found = FiguresReader(5, answer).read("a/b/c/orders", PLACES)
+    found = FiguresReader(5, answer).read("ann", "a/b/c/orders", PLACES)
     assert [each.figures is not None for each in found] == [True, False, False, False, False]
     assert [each.problem for each in found[1:]] == [
         "c2 does not answer (timed out after 5 s)",
@@ -143,15 +144,45 @@ def test_reloads_share_an_answer_and_the_next_one_has_a_rate(monkeypatch: pytest
         return topic(partition(end_offset=25 + 40 * len(asked)))
 
     shared = FiguresReader(5, read, lambda: now[0])
-    assert shared.read("s", [place("c1")]) is shared.read("s", [place("c1")])
+    assert shared.read("ann", "s", [place("c1")]) is shared.read("ann", "s", [place("c1")])
     assert len(asked) == 1
     monkeypatch.setattr(stream_figures, "KEPT_SECONDS", -1.0)
     reader = FiguresReader(5, read, lambda: now[0])
-    assert reader.read("s", [place("c1")])[0].rate is None
+    assert reader.read("ann", "s", [place("c1")])[0].rate is None
     now[0] += 20
-    rate = reader.read("s", [place("c1")])[0].rate
+    rate = reader.read("ann", "s", [place("c1")])[0].rate
     assert rate is not None and (rate.records_per_second, rate.over_seconds) == (2.0, 20.0)
-    assert reader.read("other", [place("c1")])[0].rate is None
+    assert reader.read("ann", "other", [place("c1")])[0].rate is None
+
+
+def test_a_process_asks_for_few_streams_and_clusters_at_once() -> None:
+    begun, threads = threading.Barrier(stream_figures.OF_A_USER + 1), threading.Semaphore(0)
+    asking: set[int] = set()
+
+    def read(servers: str, *_: object) -> TopicFigures:
+        if servers == "many":
+            asking.add(threading.get_ident())
+        elif servers == "slow":
+            begun.wait(20)
+            threads.acquire()
+        return topic(partition())
+
+    reader = FiguresReader(5, read)
+    busy = [
+        threading.Thread(target=reader.read, args=("ann", f"s{number}", [place("slow")]))
+        for number in range(stream_figures.OF_A_USER)
+    ]
+    for each in busy:
+        each.start()
+    begun.wait(20)
+    with pytest.raises(MessagesBusy, match="3 of your requests are reading figures of streams already"):
+        reader.read("ann", "another", [place("c1")])
+    assert reader.read("bob", "another", [place("c1")])[0].figures is not None, "others are not held up"
+    threads.release(len(busy))
+    for each in busy:
+        each.join(20)
+    found = reader.read("ann", "wide", [place("many") for _ in range(60)])
+    assert len(found) == 60 and len(asking) <= stream_figures.CLUSTERS_AT_ONCE
 
 
 def test_pages_of_partitions_have_a_limited_number_of_rows() -> None:
@@ -161,7 +192,7 @@ def test_pages_of_partitions_have_a_limited_number_of_rows() -> None:
         return many
 
     places = [place(f"c{number}") for number in range(40)]
-    seen = FiguresView(found=FiguresReader(5, read).read("s", places), sees_brokers=True, main=None)
+    seen = FiguresView(found=FiguresReader(5, read).read("ann", "s", places), sees_brokers=True, main=None)
     shown = seen.partitions(0)
     assert sum(len(each.lines) for each in shown) == 1_000 and [each.number for each in shown][-1] == 24
     assert [each.number for each in seen.partitions(190, "c7")] == list(range(190, 200))

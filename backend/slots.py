@@ -11,7 +11,7 @@ from backend.domain.base.errors import MessagesBusy
 
 
 class Slots:
-    """Places for requests that read or produce messages, with a share for each user; threads share it."""
+    """Places for requests that keep threads or brokers busy, with a share for each user; threads share it."""
 
     def __init__(self, most: int, of_user: int, doing: str = "reading messages") -> None:
         self._most, self._of_user, self._doing = most, of_user, doing
