@@ -91,6 +91,9 @@
     for (const time of within.querySelectorAll("time[data-time]")) render(time);
     // "(UTC)" of headings, and "UTC" of days whose times are shown in another zone.
     for (const each of within.querySelectorAll("[data-time-utc]:not(time)")) each.hidden = mode !== "UTC";
+    // Fields of forms are in UTC: what that is now.
+    const now = `; now it is ${clockOf(parts(new Date(), true)).slice(0, 5)}`;
+    for (const each of within.querySelectorAll("[data-time-now]")) if (each.textContent !== now) each.textContent = now;
     const isElsewhere = mode !== "UTC" && new Date().getTimezoneOffset() !== 0;
     for (const each of within.querySelectorAll("[data-time-zone]")) each.hidden = !isElsewhere;
   };
