@@ -1,5 +1,6 @@
 // Suggestions below fields that take the name of a resource: the ARIA pattern of a combobox with a list.
-// `data-names` is the kind of the names, `data-names-of` the metric whose series are named.
+// `data-names` is the kind of the names, `data-names-of` the name of the field that has
+// the metric whose series are named.
 (() => {
   const WAIT_MS = 120;
   const content = document.querySelector("main");
@@ -73,7 +74,8 @@
     const ask = async () => {
       asking?.abort();
       asking = new AbortController();
-      const query = new URLSearchParams({ kind: field.dataset.names, q: field.value, of: field.dataset.namesOf ?? "" });
+      const of = field.form?.elements[field.dataset.namesOf]?.value ?? "";
+      const query = new URLSearchParams({ kind: field.dataset.names, q: field.value, of });
       try {
         const answer = await fetch(`/find/-names?${query}`, { signal: asking.signal });
         if (answer.ok && !answer.redirected) show(await answer.json());

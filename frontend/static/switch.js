@@ -16,8 +16,9 @@
 
   const live = document.getElementById("live");
   if (!live) return;
+  const watched = () => document.querySelector("#cockpit, [data-silent-seconds]");
   // Most pages poll more than once a second.
-  const SILENT_SECONDS = Number(document.getElementById("cockpit").dataset.silentSeconds ?? 5);
+  const SILENT_SECONDS = Number(watched().dataset.silentSeconds ?? 5);
   let heard = Date.now();
 
   const say = (state, text) => {
@@ -27,11 +28,13 @@
     live.lastElementChild.textContent = text;
   };
   const since = () => `not live since ${new Date(heard).toISOString().slice(11, 19)} UTC`;
-  const isOver = () => !document.getElementById("cockpit").hasAttribute("hx-get");
+  const isOver = () => !watched()?.hasAttribute("hx-get");
 
   document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
     if (isOver()) {
       live.hidden = true; // the last answer may arrive after the watch has ended
+    } else if (detail.elt.id !== watched().id) {
+      return; // another block of the page: it does not say whether this one is live
     } else if (detail.successful) {
       heard = Date.now();
       say("on", "live");

@@ -72,8 +72,8 @@
     const words = exactOf(time, iso, date);
     // A refresh has written the server's text again, or the page has just come: that is the text in UTC.
     const before = time.dataset.shown;
-    if (before === undefined || time.textContent !== before) time.dataset.utc = time.textContent;
-    const [text, aloud] = mode === "UTC" ? [time.dataset.utc, ""] : shown(time, date, words);
+    if (before === undefined || time.textContent !== before) time.dataset.timeUtc = time.textContent;
+    const [text, aloud] = mode === "UTC" ? [time.dataset.timeUtc, ""] : shown(time, date, words);
     if (time.textContent !== text + aloud) {
       time.textContent = text;
       if (aloud) {
@@ -90,9 +90,12 @@
   const renderAll = (within) => {
     for (const time of within.querySelectorAll("time[data-time]")) render(time);
     // "(UTC)" of headings, and "UTC" of days whose times are shown in another zone.
-    for (const each of within.querySelectorAll("[data-utc]:not(time)")) each.hidden = mode !== "UTC";
+    for (const each of within.querySelectorAll("[data-time-utc]:not(time)")) each.hidden = mode !== "UTC";
+    // Fields of forms are in UTC: what that is now.
+    const now = `; now it is ${clockOf(parts(new Date(), true)).slice(0, 5)}`;
+    for (const each of within.querySelectorAll("[data-time-now]")) if (each.textContent !== now) each.textContent = now;
     const isElsewhere = mode !== "UTC" && new Date().getTimezoneOffset() !== 0;
-    for (const each of within.querySelectorAll("[data-zone]")) each.hidden = !isElsewhere;
+    for (const each of within.querySelectorAll("[data-time-zone]")) each.hidden = !isElsewhere;
   };
 
   // Refreshed parts of a page come with the server's text. This runs before they are painted.

@@ -60,7 +60,8 @@ def overview_page(request: Request, services: Shared, viewer: Viewer, everything
 def overview_live(request: Request, services: Shared, viewer: Viewer, everything: All = False) -> Response:
     """Return the page's live part."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    return HTMLResponse(templates.block(TEMPLATE, "cockpit", _context(request, services, caller, everything)))
+    context = _context(request, services, caller, everything)
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context))
 
 
 def _context(request: Request, services: ConsoleServices, caller: Caller, everything: bool) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def test_one_chart_has_its_figures_in_words_and_its_points_in_a_table(viewer: Vi
     assert re.fullmatch(r"Lag of c1:2, last hour: now 7 records, peak 1,204 records at \d\d:\d\d UTC", sentence)
     values = re.findall(r'<td class="number">([^<]*)</td></tr>', page.text)
     assert values[-4:] == ["3 records", "1,204 records", "–", "7 records"] and set(values[:-4]) == {"–"}
+    assert "UTC</small>" in page.text and ">UTC</text>" in page.text, "the zone of its times"
+    assert 'data-names-of="metric"' in page.text, "subjects of the chosen measure are suggested"
     # Of four minutes, one without a value: a line of two points, and a dot.
     assert len(re.findall(r'class="chart-line" d="M[^M]*"', page.text)) == 1
     assert len(re.findall(r'class="chart-dot"', page.text)) == 1

@@ -156,6 +156,7 @@ def test_it_follows_by_itself(acme: Console, database: Database, open_page) -> N
     assert "No zone router" in page.inner_text("main")
     reports(acme)
     eventually(lambda: "Clients stay in their zones" in page.inner_text("main"), "the first reports are shown")
+    assert page.is_visible('#map td[data-zone="az1"]'), "a cell of the map is not a zone of times"
     begin(database, 3)
     eventually(lambda: page.inner_text('[data-epoch="current"] .value') == "3", "the epoch is shown")
     assert page.title().startswith("Clients stay in their zones")

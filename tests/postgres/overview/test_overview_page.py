@@ -92,7 +92,9 @@ def test_an_estate_in_order_has_one_verdict_everywhere(acme: Console, database: 
     viewer = visitor(acme, "viewer")
     for path in ("/", "/overview", "/overview/-live"):
         assert found["verdict"] in said(viewer.get(path)), path
+    assert viewer.get("/overview/-live").text.startswith("<title>Overview")
     page = viewer.get("/overview")
+    assert 'id="verdict-text" role="status"' in page.text
     assert 'data-tone="fine"' in page.text and 'id="problem-list"' not in page.text
     assert "Tree of 3 clusters; distributors: 5 running" in said(page)
     assert re.search(r'aria-current="page">(<svg.*?</svg>)?<span>Overview<', page.text)

@@ -73,7 +73,8 @@ def test_figures_name_clusters_that_are_away_and_topics_that_are_not_there(
     acme: Console, database: Database, member: Visitor
 ) -> None:
     frame = member.get(PAGE)
-    assert f'hx-get="{PAGE}/-figures" hx-trigger="load"' in frame.text
+    assert f'hx-get="{PAGE}/-figures" hx-trigger="load, every 15s"' in frame.text
+    assert 'id="live"' in frame.text and 'id="live"' in member.get(f"{PAGE}/-groups").text
     assert f'<a href="{PAGE}?figures=1">Load figures</a>' in frame.text
     block = member.get(f"{PAGE}/-figures")
     assert "<html" not in block.text
