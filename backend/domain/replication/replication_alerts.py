@@ -108,8 +108,8 @@ def _found(health: Health) -> Iterator[Alert]:
             "broker-away",
             Severity.WARNING,
             health.away,
-            "Start them. To remove a broker for good, move its replicas to other brokers (treeline placement plan "
-            "--cluster, with --target-brokers).",
+            f"Start {'it' if health.away.count == 1 else 'them'}. To remove a broker for good, move its replicas "
+            "to other brokers (treeline placement plan --cluster, with --target-brokers).",
         )
     for name, severity, condition, what_to_do in _OF_PARTITIONS:
         if health.conditions[condition].count:

@@ -164,8 +164,8 @@ def _to_know(facts: Facts, request: SwitchRequest) -> Iterator[Finding]:
         yield Finding(slug="source-is-primary", subject=source, detail=detail)
     if request.drain != ALL_LEAVES and not request.is_emergency:
         detail = (
-            f"order per key across the switch is guaranteed on {target} only; "
-            'drain "all_leaves" guarantees it on all leaves'
+            f"order per key across the switch is guaranteed on {target} only; to have it on all leaves, "
+            "wait for all online leaves (drain: all_leaves)"
         )
         yield Finding(slug="order-on-target-only", subject=target, detail=detail)
     for stream in facts.streams:

@@ -77,7 +77,7 @@ _TABLE = Table[ClusterView](
         Column("tree", "In the tree", lambda each: each.in_tree),
         Column("environments", "Active for environments", lambda each: each.environments, number=True),
         Column("bytes", "Bytes in, last hour"),
-        Column("topics", "Topics applied", lambda each: each.topics.applied),
+        Column("topics", "Topics applied", lambda each: each.topics.applied, number=True),
         Column("unreplicated", "Unreplicated records", lambda each: each.unreplicated_records, number=True),
     ),
     sort="number",

@@ -27,7 +27,7 @@ _WAYS = (
     (r"POST /clusters", _page("/clusters/-new", "Add cluster")),
     (r"PUT /trees/main", _page("/tree/edit", "Edit tree")),
     (r"PUT /trees/main/primary", _page("/tree/-primary", "Move primary")),
-    (r"POST /switches/plan", _page("/switches/plan", "Plan a switch")),
+    (r"POST /switches/plan", _page("/switches/plan", "Plan switch")),
     (r"POST /switches/([\w-]+)/(?:abort|reverse)", _page(r"/switches/\1", r"of switch \1")),
 )
 

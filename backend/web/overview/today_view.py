@@ -25,7 +25,7 @@ _SUBJECTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Clusters": {
         "ClusterWentOffline": ("went offline", "times offline"),
-        "ClusterCameOnline": ("came online", "times online again"),
+        "ClusterCameOnline": ("came online", "times online"),
         "ClusterAdded": ("cluster added", "clusters added"),
         "ClusterRemoved": ("cluster removed", "clusters removed"),
         "ClusterChanged": ("cluster changed", "clusters changed"),

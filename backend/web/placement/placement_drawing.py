@@ -16,7 +16,8 @@ from backend.web.placement.placement_heat import SHADES, Column, Grid, Heat, Row
 from backend.web.words.figures import compact, counted, shortened
 
 _RACK, _LABEL, _BAR, _FIGURE, _GAP = 72, 88, 46, 36, 24
-_MAP, _WIDEST_CELL = 420, 36
+_MAP, _WIDEST_CELL = 324, 36
+"""Width of a grid, so that both fit beside the side bar in a window of 1,280 pixels, and the widest cell in it."""
 _TOP, _RACK_GAP = 58, 7
 _CHARACTER = 6.4
 """Average width of a label's character, in pixels."""

@@ -58,7 +58,7 @@ class Decision:
             return f"1 blocker: {first}" if len(blockers) == 1 else f"{len(blockers)} blockers: first {first}"
         if self.plan.request.is_emergency:
             return "Ready: clients move at once; the switch waits for nothing"
-        return "Ready: nothing stands against this switch"
+        return "Ready to start"
 
     @property
     def warnings(self) -> str:

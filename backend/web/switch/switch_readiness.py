@@ -30,6 +30,20 @@ GATES: Mapping[str, frozenset[str]] = {
     "Offsets are translated": frozenset({"group-not-followed", "margin-mode"}),
 }
 """Gate -> slugs of its findings (`switch_checks.py`). Findings without a gate are listed below the gates."""
+FAILED: Mapping[str, str] = {
+    "Environments found": "Nothing to move",
+    "No other switch in progress": "Another switch is in progress",
+    "Target is reachable": "Target is not reachable",
+    "Target is in the tree": "Target is not in the tree",
+    "Source can be drained": "Source cannot be drained",
+    "Streams exist on the target": "Streams are not complete on the target",
+    "Credentials and ACLs applied": "Credentials and ACLs not applied",
+    "Distributors on the route run": "Not all distributors are running",
+    "Groups inactive on the target": "Groups are active on the target",
+    "Clients report to discovery": "Not all clients report to discovery",
+    "Offsets are translated": "Not all offsets are translated exactly",
+}
+"""Gate -> its heading if it has findings: what is wrong, not what should be."""
 _FOUND_SHOWN = 6
 
 
@@ -50,6 +64,10 @@ class Gate:
     lines: tuple[Line, ...]
     more: int = 0
     """Number of findings that are not listed."""
+
+    @property
+    def heading(self) -> str:
+        return self.name if self.tone == GOOD else FAILED.get(self.name, self.name)
 
     @property
     def glyph(self) -> str:
@@ -131,8 +149,9 @@ class Readiness:
         """Return the findings that belong to no gate, in the same shape."""
         at_gates = frozenset().union(*GATES.values())
         found = [(BAD, each) for each in self.plan.blockers] + [(WARN, each) for each in self.plan.warnings]
+        remedies = Remedies(self.plan, self.given)
         return [
-            Gate(each.subject, tone, (Line(each.detail, Remedies(self.plan, self.given).of(each)),))
+            Gate(each.subject, tone, (Line(each.detail[0].upper() + each.detail[1:], remedies.of(each)),))
             for tone, each in found
             if each.slug not in at_gates
         ]

@@ -51,7 +51,7 @@ def switches_page(
         moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
         named = name_switches(connection, {row.switch for row in active if row.switch is not None})
     places = active_cluster_views(active, moving)
-    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan switch", "/switches/plan")]
     context = {
         "table": SWITCHES_TABLE.view(views, query),
         "more_switches": len(found) > MOST_READ,

@@ -61,7 +61,7 @@ class ApplicationView:
     def sentence(self) -> str:
         """Return the progress in one line."""
         done = sum(each.applied.state == "applied" for each in self.clusters)
-        return f"applied on {done} of {counted(len(self.clusters), 'cluster')}"
+        return f"Applied on {done} of {counted(len(self.clusters), 'cluster')}"
 
     @property
     def access(self) -> str:

@@ -85,7 +85,7 @@ class StreamView:
             return "The tree has no clusters."
         counts = Counter(each.state for each in self.clusters)
         said = [f"{counts[state]} {state}" for state in (PENDING, FAILED, DRIFTED) if counts[state]]
-        done = f"applied on {counts[APPLIED] + counts[DRIFTED]} of {counted(len(self.clusters), 'cluster')}"
+        done = f"Applied on {counts[APPLIED] + counts[DRIFTED]} of {counted(len(self.clusters), 'cluster')}"
         return f"{done}; {', '.join(said)}" if said else done
 
     @property

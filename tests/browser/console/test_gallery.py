@@ -173,8 +173,9 @@ def taken(page: Page, picture: Picture) -> list[str]:
         if width > size["width"]:
             wrong.append(f"{picture.way}: {width} of {size['width']} pixels")
         wrong += [f"{picture.way}: {each} is broken at {size['width']}" for each in page.evaluate(BROKEN)]
-        if size is NARROW:
-            wrong += [f"{picture.way}: {each} goes on without a shadow" for each in page.evaluate(UNTOLD)]
+        wrong += [
+            f"{picture.way}: {each} goes on without a shadow at {size['width']}" for each in page.evaluate(UNTOLD)
+        ]
         if KEPT and ending in picture.looks:
             # Names in the side bar, the same in each picture, would be a tenth of all bytes.
             if len(picture.looks) == 1:

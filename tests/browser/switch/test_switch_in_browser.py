@@ -21,12 +21,12 @@ def test_plan_type_start_watch_and_abort(
     client(database, "checkout-1")
     with clusters_say(monkeypatch):
         page = open_page(acme, "/switches")
-        page.get_by_role("link", name="Plan a switch").click()
+        page.get_by_role("link", name="Plan switch").click()
         page.get_by_label("From").select_option("c1")
         page.get_by_label("To", exact=True).select_option("c2")
         page.get_by_label("Scope").fill("acme/retail")
         page.get_by_role("button", name="Create plan").click()
-        expect(page.locator("#sum")).to_have_text("Ready: nothing stands against this switch")
+        expect(page.locator("#sum")).to_have_text("Ready to start")
         expect(page.locator("[data-gate][data-tone='bad']")).to_have_count(0)
         expect(page.locator("#clients li")).to_have_text(["checkout-1"])
         stays_in_sight(page)
@@ -61,7 +61,7 @@ def test_plan_type_start_watch_and_abort(
     assert page.evaluate("window.sameDocument")
     # Going back to the plan and forward again changes nothing.
     page.go_back()
-    expect(page.get_by_role("heading", name="Plan a switch")).to_be_visible()
+    expect(page.get_by_role("heading", name="Plan switch")).to_be_visible()
     page.go_forward()
     abort = page.get_by_role("link", name="Abort")
     abort.focus()
@@ -107,7 +107,7 @@ def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
     expect(page.locator("#live")).to_be_hidden()
     assert page.evaluate("window.sameDocument")
     page.get_by_role("link", name="Reverse").click()
-    expect(page.get_by_role("heading", name="Plan a reverse switch")).to_be_visible()
+    expect(page.get_by_role("heading", name="Plan reverse switch")).to_be_visible()
 
 
 @pytest.mark.nightly  # pages without JavaScript: test_tree_edit_in_browser, test_travel

@@ -67,8 +67,8 @@ def test_there_and_back_while_applications_go_on(
     page, other = open_page(admin, "/tree"), open_page(onlooker, "/switches")
     for each in (page, other):
         each.set_default_timeout(PATIENT)
-    expect(other.locator("span", has_text="Plan a switch")).to_be_visible()
-    expect(other.get_by_role("link", name="Plan a switch")).to_have_count(0)
+    expect(other.locator("span", has_text="Plan switch")).to_be_visible()
+    expect(other.get_by_role("link", name="Plan switch")).to_have_count(0)
     with Applications(tenant) as applications:
         names = ["g0", "g1", "producer-0", "producer-1"]
         with ByHand(tenant, "slow") as slow:
@@ -93,7 +93,7 @@ def test_there_and_back_while_applications_go_on(
         known = known_to_discovery(tenant, NEW, OLD, names)
         page.locator(f"[data-switch='{there}']").get_by_role("link").click()
         page.get_by_role("link", name="Reverse").click()
-        expect(page.get_by_role("heading", name="Plan a reverse switch")).to_be_visible(timeout=PATIENT)
+        expect(page.get_by_role("heading", name="Plan reverse switch")).to_be_visible(timeout=PATIENT)
         expect(page.get_by_role("link", name=f"switch {there}")).to_be_visible()
         check_plan(page, tenant, NEW, OLD, generation=3, clients=known)
         back = start(page, NEW)
@@ -130,7 +130,7 @@ def goodbye(tenant: Tenant, client: ByHand) -> str:
 def ask_for_a_plan(page: Page, tenant: Tenant) -> None:
     """Create a plan, starting from the Tree page."""
     page.get_by_role("link", name="Switches").click()
-    page.get_by_role("link", name="Plan a switch").click()
+    page.get_by_role("link", name="Plan switch").click()
     page.get_by_label("From").select_option(OLD)
     page.get_by_label("To", exact=True).select_option(NEW)
     page.get_by_label("Scope").click()
@@ -143,7 +143,7 @@ def check_plan(
 ) -> None:
     """Check the plan's content, and that its phases add up to the hold time."""
     place = "/".join(tenant.place.values())
-    expect(page.locator("#sum")).to_have_text("Ready: nothing stands against this switch", timeout=PATIENT)
+    expect(page.locator("#sum")).to_have_text("Ready to start", timeout=PATIENT)
     expect(page.locator("#plan-title")).to_contain_text(place)
     gates = page.locator("#readiness")
     gates.locator("#passed:not([open]) summary").click()

@@ -58,10 +58,10 @@ def test_by_keyboard_with_names_checked_while_typing_and_progress_without_a_relo
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{acme.url}{PROD}/payments")
     assert acme.rest.ok("GET", f"{API_PROD}/streams/payments")["partitions"] == 6
-    expect(page.locator("#progress")).to_contain_text("applied on 0 of 3 clusters; 3 pending")
+    expect(page.locator("#progress")).to_contain_text("Applied on 0 of 3 clusters; 3 pending")
     page.evaluate("window.sameDocument = true")
     apply_everywhere(database)
-    expect(page.locator("#progress")).to_contain_text("applied on 3 of 3 clusters")
+    expect(page.locator("#progress")).to_contain_text("Applied on 3 of 3 clusters")
     expect(page.locator("[data-state='applied'][data-cluster]")).to_have_count(3)
     assert page.evaluate("window.sameDocument")
     expect(page.locator("#applied[hx-trigger]")).to_have_count(0)
@@ -86,5 +86,5 @@ def test_by_mouse_without_javascript(acme: Console, database: Database, open_pag
     expect(page.locator("#progress")).to_contain_text("3 pending")
     apply_everywhere(database)
     # It loads itself again.
-    expect(page.locator("#progress")).to_have_text(re.compile("applied on 3 of 3"), timeout=30_000)
+    expect(page.locator("#progress")).to_have_text(re.compile("Applied on 3 of 3"), timeout=30_000)
     assert acme.rest.ok("GET", f"{API_PROD}/streams/payments")["partitions"] == 5

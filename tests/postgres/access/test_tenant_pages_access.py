@@ -28,7 +28,7 @@ def test_pages_say_what_there_is_and_lead_from_one_to_the_next(acme: Console) ->
     assert rows(tenant, "data-environment") == {"prod": "prod 1 margin 60 s c1 1"}
     assert operator.get("/tenants/acme/retail").headers["location"] == "/tenants/acme#retail"
     environment = operator.get(PROD)
-    assert rows(environment, "data-stream")["orders"].startswith("orders 4 pending applied on 0 of 3 clusters")
+    assert rows(environment, "data-stream")["orders"].startswith("orders 4 pending Applied on 0 of 3 clusters")
     stream = operator.get(f"{PROD}/orders")
     assert rows(stream, "data-cluster") == {
         "c1": "c1 acme-retail-prod-orders acme-retail-prod-orders -… pending –",

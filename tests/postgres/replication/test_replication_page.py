@@ -42,7 +42,7 @@ def test_what_is_wrong_is_said_with_what_to_do(operator: Visitor, database: Data
     page = operator.get(PAGE)
     assert "Degraded" in said(page) and "5 brokers, 1 offline" in said(page)
     assert alerts(page.text)[:3] == ["broker-away", "under-replicated", "down-to-min-isr"]
-    assert "1 broker offline Start them." in said(page) and "12 partitions under-replicated" in said(page)
+    assert "1 broker offline Start it." in said(page) and "12 partitions under-replicated" in said(page)
     assert "acme-retail-prod-orders-3 , acme-retail-prod-orders-4 , " in said(page)
     assert '<tr data-broker="6" data-tone="bad">' in page.text
     # Its form is filled in with the brokers that are left.

@@ -14,7 +14,7 @@ from httpx2 import Response
 from backend.domain.switch.switch_checks import TENANT_MOVING
 from backend.domain.switch.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
-from backend.web.switch.switch_readiness import GATES
+from backend.web.switch.switch_readiness import FAILED, GATES
 from backend.web.switch.switch_remedies import MAKERS
 from backend.web.words.figures import span, span_range
 from tests.nightly import some_now
@@ -90,8 +90,9 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
     assert "c1 → to c2 2 environments of 2 tenants It can be aborted until clients move." in said(page)
     findings = page.text.partition('id="findings"')[2].partition("</ul>")[0]
     warnings = findings.count('<p class="why">')
-    assert f"Ready: nothing stands against this switch {warnings} warnings" in said(page)
-    assert set(gates(page)) >= set(GATES)
+    assert f"Ready to start {warnings} warnings" in said(page)
+    assert set(gates(page)) >= set(GATES) == set(FAILED)
+    assert "on c2 only; to have it on all leaves, wait for all online leaves" in said(page)
     assert "bad" not in gates(page).values()
     assert gates(page)["Clients report to discovery"] == "good"
     assert rows(page, "data-place") == {
@@ -100,7 +101,7 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
     }
     assert rows(page, "data-stream")["acme/retail/prod/orders"] == "acme/retail/prod/orders 4 212"
     assert "c2 level 2 keeps its target: c1 is the only leaf of its subtree" in said(page)
-    assert "it is the primary cluster: schema writes stay there; the page Move primary moves them" in said(page)
+    assert "It is the primary cluster: schema writes stay there; the page Move primary moves them" in said(page)
     assert '<a href="/tree/-primary">' in page.text and "PUT /trees" not in page.text
     assert started(acme) == []
 
@@ -147,6 +148,7 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
     with clusters_say(monkeypatch, groups={"c2": (busy_group(),)}):
         page = operator.get(FROM_C1)
     assert gates(page)["Groups inactive on the target"] == "bad"
+    assert "Groups are active on the target : not ready" in said(page)
     assert "1 blocker: acme-retail-prod-billing: it has members on c2 (b-1)" in said(page)
     assert 'id="start"' not in page.text and "The switch cannot be started." in said(page)
     assert [*gates(page).values()] == sorted(gates(page).values(), key=("bad", "warn", "good").index)

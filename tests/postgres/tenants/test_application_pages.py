@@ -158,7 +158,7 @@ def test_what_is_to_be_removed_from_a_cluster_that_left_the_tree_is_shown(
     smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
     acme.rest.ok("PUT", "/trees/main", smaller)
     assert rows(owner.get(BILLING), "data-cluster")["c3"].split() == ["c3", "–", "–", "removing", "–"]
-    assert "applied on 0 of 2 clusters" in said(owner.get(BILLING))
+    assert "Applied on 0 of 2 clusters" in said(owner.get(BILLING))
     records(RecordAccessFailed(cluster="c3", reason="it <is> away"))
     assert rows(owner.get(BILLING), "data-cluster")["c3"].endswith("failed it <is> away")
     records(RecordAccessRemoved(cluster="c3", left=True))

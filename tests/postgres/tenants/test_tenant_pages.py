@@ -260,12 +260,12 @@ def test_the_page_follows_until_all_topics_are_there(database: Database, owner: 
         record(database, RecordApplied(**ORDERS, cluster=cluster, topic_id=cluster, replication_factor=1))
     record(database, RecordApplyFailed(**ORDERS, cluster="c3", reason="no <room> left"))
     block = owner.get(f"{PROD}/orders/-applied")
-    assert "applied on 2 of 3 clusters; 1 failed" in said(block)
+    assert "Applied on 2 of 3 clusters; 1 failed" in said(block)
     assert rows(block, "data-cluster")["c3"].endswith("failed no <room> left")
     assert "<room>" not in block.text
     assert "failed" in rows(owner.get(f"{PROD}/-streams"), "data-stream")["orders"]
     record(database, RecordApplied(**ORDERS, cluster="c3", topic_id="c3", replication_factor=1))
     for path in (f"{PROD}/orders/-applied", f"{PROD}/-streams"):
         settled = owner.get(path)
-        assert "applied on 3 of 3 clusters" in said(settled)
+        assert "Applied on 3 of 3 clusters" in said(settled)
         assert 'hx-trigger="every' not in settled.text

@@ -161,6 +161,12 @@ def test_a_broker_that_is_away_is_told_with_all_that_it_leaves_behind() -> None:
     assert found.conditions[C.ELECTABLE].count == 0
 
 
+@pytest.mark.parametrize(("replicas", "advice"), [((1, 9), "Start it. "), ((1, 8, 9), "Start them. ")])
+def test_one_broker_is_told_of_as_one(replicas: tuple[int, ...], advice: str) -> None:
+    found = alerts(judged(partition(*replicas, isr=(1,))), ALIKE, "east")
+    assert [each.what_to_do[: len(advice)] for each in found if each.alert == "broker-away"] == [advice]
+
+
 def test_a_broker_that_only_replicas_tell_of_is_away() -> None:
     found = judged(partition(1, 9, isr=(1,)))
     assert found.away.examples == ("9",)
