@@ -54,6 +54,15 @@ losses = temporal_table(
     sa.Column("acknowledged", sa.Boolean, nullable=False),
     sa.Column("recorded", sa.BigInteger, nullable=False),
 )
+# Rows are never deleted: those that wait for an operator, and those of a stream, are found by these indexes.
+for _table, _closed in ((set_aside, "replayed"), (losses, "acknowledged")):
+    sa.Index(
+        f"{_table.name}_open",
+        _table.c.cluster,
+        _table.c.level,
+        postgresql_where=sa.text(f"valid_to IS NULL AND NOT {_closed}"),
+    )
+    sa.Index(f"{_table.name}_stream", _table.c.stream, _table.c.valid_from)
 
 
 def _apply(rows: Rows, recorded: RecordedEvent) -> None:

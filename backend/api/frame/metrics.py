@@ -92,14 +92,14 @@ def _distributors(connection: Connection, config: Settings) -> Iterator[Metric]:
     aside = family("treeline_set_aside_waiting")
     counts = schema_counts.read(connection, partition_buckets(connection, config))
     waiting = edge_losses.count_open(connection)
+    kinds = ((lost, waiting.lost), (possible, waiting.possibly_lost), (aside, waiting.dead_letters))
     for row in distributors.read_distributors(connection):
         of, seen = [row.cluster, row.target, str(row.level)], row.observed
         edge = (row.cluster, row.level)
         paused.add_metric(of, float(row.settings.paused))
         source = [row.cluster, str(row.level)]
-        lost.add_metric(source, waiting.lost.get(edge, 0))
-        possible.add_metric(source, waiting.possibly_lost.get(edge, 0))
-        aside.add_metric(source, waiting.dead_letters.get(edge, 0))
+        for metric, found in kinds:
+            metric.add_metric(source, found[edge].count if edge in found else 0)
         if seen is not None:
             running.add_metric(of, float(seen.state == "running"))
             if seen.wait_seconds is not None:

@@ -19,7 +19,7 @@ from backend.projections.temporal import POSITIONS
 from backend.projections.trees import trees
 from backend.queries.base.observed import leases, unit_states
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
-from backend.queries.distribution.edge_losses import open_troubles
+from backend.queries.distribution.edge_losses import OpenCounts, count_open, open_troubles
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.queries.tenants.streams import apply_failures
 from backend.queries.tree.trees import TreeRow, get_tree
@@ -108,13 +108,17 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
 
 
 def distributors_of(
-    connection: Connection, tree: TreeRow, known: Iterable[ClusterRow], at: int | None = None
+    connection: Connection,
+    tree: TreeRow,
+    known: Iterable[ClusterRow],
+    at: int | None = None,
+    counts: OpenCounts | None = None,
 ) -> list[DistributorRow]:
-    """Return `read_distributors`, for callers that have read the tree and the clusters already."""
+    """Return `read_distributors`, for callers that have read some of what it needs."""
     clusters = {row.name: row for row in known}
     states = {} if at is not None else task_states_seen(connection)
     refused = {} if at is not None else apply_failures(connection)
-    left_out = {} if at is not None else open_troubles(connection)
+    left_out = {} if at is not None else open_troubles(counts or count_open(connection))
     since = 0 if at is not None else plans_changed_at(connection)
     buckets = 0 if at is not None else partition_buckets(connection, settings())
     found = []

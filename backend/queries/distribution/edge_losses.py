@@ -88,27 +88,36 @@ Edge = tuple[str, int]
 
 
 @dataclass(frozen=True)
+class OpenItems:
+    """Open items of one kind, of one distributor."""
+
+    count: int
+    recorded: int
+    """Position of the event that recorded the first of them."""
+
+
+@dataclass(frozen=True)
 class OpenCounts:
     """Number of open items that need an operator, per distributor."""
 
-    lost: dict[Edge, int]
+    lost: dict[Edge, OpenItems]
     """Ranges with records that are certainly lost."""
-    possibly_lost: dict[Edge, int]
+    possibly_lost: dict[Edge, OpenItems]
     """Partitions of former topics without a certain loss."""
-    dead_letters: dict[Edge, int]
+    dead_letters: dict[Edge, OpenItems]
     """Dead-lettered records that were not replayed."""
 
 
-def open_troubles(connection: Connection) -> dict[Edge, str]:
+def open_troubles(counts: OpenCounts) -> dict[Edge, str]:
     """Describe the open items of each distributor that has any."""
     texts: dict[Edge, list[str]] = {}
-    counts = count_open(connection)
     for found, one, many, what in (
         (counts.dead_letters, "dead letter", "dead letters", "to replay"),
         (counts.lost, "lost range of records", "lost ranges of records", "to acknowledge"),
         (counts.possibly_lost, "possible loss", "possible losses", "to acknowledge since a topic was re-created"),
     ):
-        for place, count in found.items():
+        for place, items in found.items():
+            count = items.count
             texts.setdefault(place, []).append(f"{count} {one if count == 1 else many} {what}")
     return {key: "; ".join(each) for key, each in texts.items()}
 
@@ -116,10 +125,11 @@ def open_troubles(connection: Connection) -> dict[Edge, str]:
 def count_open(connection: Connection) -> OpenCounts:
     """Count unacknowledged losses, and dead-lettered records that were not replayed."""
 
-    def counted(table: sa.Table, *is_open: sa.ColumnElement[bool]) -> dict[Edge, int]:
+    def counted(table: sa.Table, *is_open: sa.ColumnElement[bool]) -> dict[Edge, OpenItems]:
         place = (table.c.cluster, table.c.level)
-        query = sa.select(*place, sa.func.count()).where(as_of(table, None), *is_open).group_by(*place)
-        return {(cluster, level): count for cluster, level, count in connection.execute(query)}
+        query = sa.select(*place, sa.func.count(), sa.func.min(table.c.recorded)).group_by(*place).order_by(*place)
+        rows = connection.execute(query.where(as_of(table, None), *is_open))
+        return {(cluster, level): OpenItems(count, first) for cluster, level, count, first in rows}
 
     unseen, known = ~losses.c.acknowledged, losses.c.at_least > 0
     return OpenCounts(

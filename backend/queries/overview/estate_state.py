@@ -27,13 +27,13 @@ from backend.domain.overview.estate_facts import (
 from backend.eventlog.tables import events
 from backend.projections import runner
 from backend.projections.catalogue import PROJECTIONS
-from backend.projections.edge_losses import losses, set_aside
 from backend.projections.streams import STREAM, stream_topics
 from backend.projections.temporal import as_of
 from backend.queries.base.events import head, times_of
 from backend.queries.base.observed import STALE, cluster_replication
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.distributors import DistributorRow, distributors_of
+from backend.queries.distribution.edge_losses import OpenCounts, count_open
 from backend.queries.overview.group_facts import groups_with_problems
 from backend.queries.overview.switch_facts import switches_of_note
 from backend.queries.overview.webhook_facts import failing_webhooks
@@ -62,9 +62,10 @@ class EstateState:
 def read_estate(connection: Connection) -> EstateState:
     """Read the state of the estate now."""
     clusters, tree = list_clusters(connection), get_tree(connection)
-    distributors = [] if tree is None else distributors_of(connection, tree, clusters)
+    counts = count_open(connection)
+    distributors = [] if tree is None else distributors_of(connection, tree, clusters, counts=counts)
     now, workers = read_workers(connection)
-    lost, possibly_lost, dead_letters = _open(connection)
+    lost, possibly_lost, dead_letters = _open(connection, counts)
     not_applied, drifted = _not_as_declared(connection)
     alerts, under_replicated = _replication(connection, clusters)
     facts = EstateFacts(
@@ -144,22 +145,16 @@ def _distributor_facts(
     ]
 
 
-def _open(connection: Connection) -> tuple[list[OpenFact], list[OpenFact], list[OpenFact]]:
+def _open(connection: Connection, counts: OpenCounts) -> tuple[list[OpenFact], list[OpenFact], list[OpenFact]]:
     """Return lost ranges, possible losses, and dead letters, of each distributor with any."""
-
-    def of(table: sa.Table, *is_open: sa.ColumnElement[bool]) -> list[tuple[str, int, int, int]]:
-        place = (table.c.cluster, table.c.level)
-        counts = (
-            sa.select(*place, sa.func.count(), sa.func.min(table.c.recorded)).group_by(*place).order_by(*place)
-        )
-        return [tuple(row) for row in connection.execute(counts.where(as_of(table, None), *is_open))]
-
-    unseen, known = ~losses.c.acknowledged, losses.c.at_least > 0
-    found = (of(losses, unseen, known), of(losses, unseen, ~known), of(set_aside, ~set_aside.c.replayed))
-    times = times_of(connection, {row[3] for rows in found for row in rows})
+    kinds = (counts.lost, counts.possibly_lost, counts.dead_letters)
+    times = times_of(connection, {items.recorded for kind in kinds for items in kind.values()})
     lost, possible, dead = (
-        [OpenFact(cluster=row[0], level=row[1], count=row[2], since=times.get(row[3])) for row in rows]
-        for rows in found
+        [
+            OpenFact(cluster=cluster, level=level, count=items.count, since=times.get(items.recorded))
+            for (cluster, level), items in kind.items()
+        ]
+        for kind in kinds
     )
     return lost, possible, dead
 

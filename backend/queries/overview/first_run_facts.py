@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Row
+from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from backend.domain.distribution import assignment
@@ -36,7 +36,7 @@ def first_places(connection: Connection, seen: Collection[str] | None = None) ->
     for table, parts in _CHAIN:
         # A change ends the row, and begins another: what was first has the first row ever.
         now = table.alias("now")
-        is_there = sa.exists().where(as_of(now, None), *(now.c[part] == table.c[part] for part in parts))
+        is_there = sa.exists().where(now.c.valid_to.is_(None), *(now.c[part] == table.c[part] for part in parts))
         query = sa.select(*(table.c[part] for part in parts), table.c.valid_from).where(is_there)
         if seen is not None:
             query = query.where(table.c[parts[0]].in_(sorted(seen)))
@@ -71,7 +71,7 @@ def first_arrival(connection: Connection, stream: str, seen: Collection[str] | N
     return Arrival(stream=row.stream, source=source, target=target, latency_ms=row.latency_ms)
 
 
-def _counted(connection: Connection, is_its: ColumnElement[bool]) -> Row[Any] | None:
+def _counted(connection: Connection, is_its: ColumnElement[bool]) -> Any:
     of = stream_measures.c
     query = sa.select(of.unit, of.stream, of.latency_ms).where(is_its, of.records_before + of.records > 0)
     return connection.execute(query.limit(1)).one_or_none()

@@ -14,26 +14,20 @@ from backend.queries.webhooks.webhook_deliveries import DELIVERED, FAILED, webho
 def failing_webhooks(connection: Connection) -> list[WebhookFact]:
     """Return enabled webhooks with deliveries that failed after the last one that succeeded, by name."""
     d, w = webhook_deliveries.c, webhooks.c
-    its = sa.and_(w.name == d.webhook, w.created == d.created, as_of(webhooks, None), w.enabled)
-    ended = (
-        sa.select(
-            d.webhook,
-            d.state,
-            d.ended_at,
-            sa.func.max(d.ended_at)
-            .filter(d.state == DELIVERED)
-            .over(partition_by=d.webhook)
-            .label("delivered_at"),
-        )
-        .join(webhooks, its)
-        .where(d.ended_at.is_not(None))
-        .subquery("ended")
+    # Each webhook by itself, by the index on results: deliveries of a month may be many.
+    its = sa.and_(d.webhook == w.name, d.created == w.created, d.ended_at.is_not(None))
+    delivered_at = sa.select(sa.func.max(d.ended_at)).where(its, d.state == DELIVERED).scalar_subquery()
+    since_then = d.ended_at > sa.func.coalesce(delivered_at.correlate(webhooks), sa.text("'-infinity'"))
+    failed = (
+        sa.select(sa.func.count().label("failed"), sa.func.min(d.ended_at).label("since"))
+        .where(its, d.state == FAILED, since_then)
+        .correlate(webhooks)
+        .lateral("failed")
     )
-    of = ended.c
     query = (
-        sa.select(of.webhook, sa.func.count().label("failed"), sa.func.min(of.ended_at).label("since"))
-        .where(of.state == FAILED, sa.or_(of.delivered_at.is_(None), of.ended_at > of.delivered_at))
-        .group_by(of.webhook)
-        .order_by(of.webhook)
+        sa.select(w.name, failed.c.failed, failed.c.since)
+        .select_from(webhooks.join(failed, sa.true()))
+        .where(as_of(webhooks, None), w.enabled, failed.c.failed > 0)
+        .order_by(w.name)
     )
-    return [WebhookFact(name=row.webhook, failed=row.failed, since=row.since) for row in connection.execute(query)]
+    return [WebhookFact(name=row.name, failed=row.failed, since=row.since) for row in connection.execute(query)]

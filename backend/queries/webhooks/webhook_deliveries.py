@@ -61,6 +61,11 @@ sa.Index(
     postgresql_where=sa.text("state = 'pending'"),
 )
 sa.Index("webhook_deliveries_ended", webhook_deliveries.c.ended_at)
+sa.Index(
+    "webhook_deliveries_results",
+    *(webhook_deliveries.c[name] for name in ("webhook", "created", "state", "ended_at")),
+    postgresql_where=sa.text("ended_at IS NOT NULL"),
+)
 _d, _w = webhook_deliveries.c, webhooks.c
 _OF_ITS_WEBHOOK = sa.and_(_w.name == _d.webhook, _w.created == _d.created, as_of(webhooks, None))
 
