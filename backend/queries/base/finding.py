@@ -24,7 +24,7 @@ class Found:
 
     kind: str
     name: str
-    """Of switches and placements the id."""
+    """Name of the resource; switches and placements have their ids here."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,7 +10,7 @@ from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller
 from backend.queries.base.events import events_at
-from backend.queries.webhooks.webhook_deliveries import FAILED, PENDING, DeliveryRow, count_states, list_deliveries
+from backend.queries.webhooks.webhook_deliveries import FAILED, PENDING, count_states, list_deliveries
 from backend.queries.webhooks.webhooks import WebhookRow, find_webhook, list_webhooks
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
@@ -20,12 +18,10 @@ from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.frame.timeline_view import timeline_items
 from backend.web.tables.table_query import TableParameters, TableQuery
-from backend.web.tables.table_view import TableView
 from backend.web.webhooks.webhook_tables import (
     DELIVERIES_TABLE,
     WEBHOOKS_NOW_ONLY,
     WEBHOOKS_TABLE,
-    DeliveryView,
     WebhookView,
     delivery_view,
 )
@@ -110,8 +106,11 @@ def webhook_context(
     """Return what a webhook's page shows. Raises NotFound."""
     position, past = requested_position(connection, viewer, at)
     row = find_webhook(connection, webhook, position)
+    deliveries = list_deliveries(connection, webhook, limit=_MOST_READ)
+    sent = events_at(connection, [each.position for each in deliveries])
+    sentences = {each.position: each.sentence for each in timeline_items(connection, sent)}
+    rows = [delivery_view(each, sentences.get(each.position, "")) for each in deliveries]
     here = address_of(webhook)
-    deliveries = [] if past is not None else list_deliveries(connection, webhook, limit=_MOST_READ)
     ways = (("Send test", "test"), ("Change", "change"), ("Rotate secret", "secret"), ("Delete", "delete"))
     offers = [
         offer(viewer, Action.MANAGE_WEBHOOKS, None, label, f"{here}/-{way}")
@@ -122,7 +121,7 @@ def webhook_context(
         "past": past,
         "webhook": row,
         "events_listed": events_listed(row.events),
-        "deliveries": _deliveries(connection, deliveries, query.of(here)),
+        "deliveries": DELIVERIES_TABLE.view(rows, query.of(here)),
         "most": _MOST_READ,
         "offers": offers,
         "reasons": reasons(offers),
@@ -131,17 +130,3 @@ def webhook_context(
         "trail": [WEBHOOKS],
         "secret": "",
     }
-
-
-def _deliveries(connection: Connection, rows: Sequence[DeliveryRow], query: TableQuery) -> TableView[DeliveryView]:
-    """Return the table of deliveries. A filter searches the sentences of all, else those shown are enough."""
-    if query.value(DELIVERIES_TABLE.parameter("filter")):
-        return DELIVERIES_TABLE.view(_with_sentences(connection, rows), query)
-    view = DELIVERIES_TABLE.view([delivery_view(each) for each in rows], query)
-    return replace(view, rows=_with_sentences(connection, [each.row for each in view.rows]))
-
-
-def _with_sentences(connection: Connection, rows: Sequence[DeliveryRow]) -> list[DeliveryView]:
-    sent = events_at(connection, [each.position for each in rows])
-    sentences = {each.position: each.sentence for each in timeline_items(connection, sent)}
-    return [delivery_view(each, sentences.get(each.position, "")) for each in rows]

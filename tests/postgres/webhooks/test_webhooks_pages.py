@@ -8,7 +8,6 @@ import pytest
 
 from backend.deciders import EDGE
 from backend.queries.webhooks import webhook_deliveries as queries
-from backend.web.webhooks import webhooks_page
 from tests.postgres.webhooks.test_webhook_deliveries import ASIDE, LOSS
 from tests.support.api.receiver import receiving
 from tests.support.api.worker_records import record
@@ -120,21 +119,6 @@ def test_forms_change_test_rotate_and_delete(acme: Console, admin: Visitor) -> N
     assert acme.rest.ok("GET", "/webhooks")["items"] == []
     names = [each["name"] for each in acme.rest.ok("GET", "/events?limit=1000")["items"]]
     assert names[-3:] == ["WebhookTested", "WebhookSecretRotated", "WebhookDeleted"]
-
-
-def test_deliveries_are_not_read_for_an_earlier_position(
-    acme: Console, database: Database, admin: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    position = told_of(acme, database)[0]
-    asked: list[int] = []
-
-    def listed(*_: object, limit: int) -> list[queries.DeliveryRow]:
-        asked.append(limit)
-        return []
-
-    monkeypatch.setattr(webhooks_page, "list_deliveries", listed)
-    assert admin.get(f"{PAGE}?at={position}").status_code == 200 and asked == []
-    assert admin.get(PAGE).status_code == 200 and asked == [500]
 
 
 @pytest.mark.parametrize("kind", ["operator", "viewer"])

@@ -17,7 +17,7 @@ from workers.replication import ReplicationWatch
 
 
 class AtOnce:
-    """In place of a thread."""
+    """Runner that takes the place of a thread."""
 
     def __init__(self, *_: Any) -> None:
         pass
