@@ -50,6 +50,7 @@ def test_fifty_clusters_are_read_collapsed_opened_and_scaled(
     assert page.evaluate("document.getElementById('tree-svg').getBoundingClientRect().height < innerHeight")
     look_at_collapsing(page, database, names)
     look_at_a_telephone(page)
+    look_at_the_table(page, console)
 
 
 def look_at_labels(page: Page) -> None:
@@ -79,10 +80,31 @@ def look_at_the_drawer(page: Page, console: Console) -> None:
     expect(page.locator("#drawer-title")).to_have_text("c03", timeout=PATIENCE_MS)
     page.go_back()
     expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
+    page.locator(".who > summary").press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator(".who")).not_to_have_attribute("open", "")
+    expect(page.locator("#drawer")).to_have_count(1)
     page.keyboard.press("Escape")
     expect(page.locator("#drawer")).to_have_count(0)
     assert page.evaluate("document.activeElement.dataset.distributor") == "c03:5"
     assert page.url == f"{console.url}/tree?collapsed=none"
+
+
+def look_at_the_table(page: Page, console: Console) -> None:
+    """Another order and a filter keep the place on the page and what is open, and the address stays short."""
+    page.goto(f"{console.url}/tree?collapsed=none&open=c03:5")
+    page.locator("#distributor-table-by-level").click()
+    page.wait_for_url("**/tree?collapsed=none&open=c03:5&sort=level")
+    expect(page.locator("#distributor-table-by-level")).to_be_in_viewport()
+    field = page.locator("#distributor-table-filter")
+    field.fill("c03")
+    field.press("Enter")
+    page.wait_for_url("**&filter=c03*")
+    expect(field).to_be_in_viewport()
+    assert "columns=" not in page.url and "open=c03" in page.url
+    page.locator("#distributor-table-filter").fill("")
+    field.press("Enter")
+    page.wait_for_url(lambda address: "filter" not in address)
 
 
 def look_at_collapsing(page: Page, database: Database, names: list[str]) -> None:
@@ -113,3 +135,6 @@ def look_at_a_telephone(page: Page) -> None:
     page.locator("#row-of-c03").get_by_role("link", name="L5 to").click()
     expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("Escape")
+    expect(page.locator("#drawer")).to_have_count(0)
+    expect(page.locator("#row-of-c03").get_by_role("link", name="L5 to")).to_be_focused()
