@@ -1,14 +1,14 @@
 // Menus below the buttons of the bar close on Escape, on a click outside, and when another one opens.
 (() => {
-  const menus = [...document.querySelectorAll("details.menu")];
   addEventListener("keydown", (event) => {
-    const open = menus.find((menu) => menu.open);
-    if (event.key === "Escape" && open) {
+    const open = document.querySelector("details.menu[open]"); // some menus come after the page
+    if (event.key === "Escape" && open && !event.defaultPrevented) {
+      event.preventDefault(); // one Escape closes one thing
       open.open = false;
       open.querySelector("summary").focus();
     }
   });
   addEventListener("click", (event) => {
-    for (const menu of menus) if (menu.open && !menu.contains(event.target)) menu.open = false;
+    for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
   });
 })();

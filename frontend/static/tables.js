@@ -11,16 +11,21 @@
   };
 
   // The address gets neither an empty filter nor the usual columns, as links have it.
-  document.body.addEventListener("htmx:configRequest", ({ detail }) => {
-    if (!detail.elt.matches("form[data-table-bar]")) return;
-    const form = detail.formData;
+  const tidy = (bar, form) => {
     for (const [name, value] of [...form.entries()]) if (!value) form.delete(name);
-    const menu = detail.elt.querySelector("fieldset[data-usual]");
+    const menu = bar.querySelector("fieldset[data-usual]");
     if (!menu) return;
     const name = menu.querySelector("input").name;
     const chosen = form.getAll(name).join(",");
     form.delete(name);
     if (chosen !== menu.dataset.usual) form.set(name, chosen);
+  };
+  document.body.addEventListener("htmx:configRequest", ({ detail }) => {
+    if (detail.elt.matches("form[data-table-bar]")) tidy(detail.elt, detail.formData);
+  });
+  // The browser sends a form of a table that is not replaced in place.
+  document.body.addEventListener("formdata", ({ target, formData }) => {
+    if (target.matches("[data-table-bar]:not([hx-get])")) tidy(target, formData);
   });
   document.body.addEventListener("htmx:beforeHistoryUpdate", ({ detail }) => {
     detail.history.path = detail.history.path.replaceAll("%2C", ","); // as links have it

@@ -53,7 +53,7 @@
   page.addEventListener("focusin", (event) => point(event.target));
   page.addEventListener("focusout", (event) => point(event.relatedTarget));
   page.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") document.activeElement.blur();
+    if (event.key === "Escape" && !event.defaultPrevented) document.activeElement.blur();
   });
   // New blocks come without the classes that were set here.
   page.addEventListener("htmx:sseMessage", () => light());

@@ -3,7 +3,7 @@
   const page = document.querySelector(".tree-page");
   const place = document.getElementById("drawer-place");
   const KEPT = "tree-place";
-  const TOGGLES = "a.inner, .folded, .tools a, a.level";
+  const TOGGLES = "a.inner, .folded, .tools a, a.level, #distributors a";
 
   const opened = () => new URLSearchParams(location.search).get("open") ?? "";
 
@@ -19,13 +19,19 @@
       ?.classList.add("opened");
   };
 
+  let asking = null;
+  let opener = {}; // the link that opened the drawer, and what it opened
+
   const show = async (address) => {
+    asking?.abort();
+    asking = new AbortController();
     const { search } = new URL(address, location.href);
     try {
-      const answer = await fetch(`/tree/-drawer${search}`);
+      const answer = await fetch(`/tree/-drawer${search}`, { signal: asking.signal });
       if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
       place.innerHTML = await answer.text(); // rendered from the same template as the page
-    } catch {
+    } catch (error) {
+      if (error.name === "AbortError") return false; // something else was opened meanwhile, or it was closed
       location.assign(address); // the page says what is wrong
       return false;
     }
@@ -34,12 +40,20 @@
     return true;
   };
 
+  const isSeen = (element) => element?.isConnected && element.checkVisibility();
+  const opens = (key) => (link) => new URL(link.href, location.href).searchParams.get("open") === key;
+
   const close = () => {
-    const key = document.getElementById("drawer")?.dataset.open;
+    asking?.abort();
+    const key = document.getElementById("drawer")?.dataset.open ?? "";
     place.replaceChildren();
     mark();
-    const name = CSS.escape(key ?? "");
-    document.querySelector(`#tree-svg :is([data-distributor="${name}"], [data-cluster="${name}"])`)?.focus();
+    const name = CSS.escape(key);
+    const drawn = document.querySelector(`#tree-svg :is([data-distributor="${name}"], [data-cluster="${name}"])`);
+    const listed = [...page.querySelectorAll(".outline a[href]")].find(opens(key));
+    const row = document.getElementById(`row-of-${key.split(":")[0]}`)?.querySelector("summary");
+    // On a telephone the drawing is not shown, but the list; its row may be folded again.
+    [opener.key === key && opener.link, drawn, listed, row].find(isSeen)?.focus();
   };
 
   page.addEventListener("click", async (event) => {
@@ -53,13 +67,16 @@
       close();
     } else if (address.searchParams.has("open") && !link.closest(TOGGLES)) {
       event.preventDefault();
+      if (!place.contains(link)) opener = { key: address.searchParams.get("open"), link };
       if (!(await show(address.href))) return;
       if (location.href !== address.href) history.pushState({}, "", address);
       document.getElementById("drawer-title").focus();
     }
   });
   addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !document.getElementById("drawer") || document.querySelector("dialog[open]")) return;
+    // Not the Escape that closes a menu, suggestions or a window, or empties a field.
+    if (event.key !== "Escape" || event.defaultPrevented || event.target.matches?.("input, select, textarea")) return;
+    if (!document.getElementById("drawer") || document.querySelector("dialog[open]")) return;
     event.preventDefault();
     document.getElementById("drawer-close").click();
   });
@@ -75,7 +92,7 @@
   page.addEventListener(
     "click",
     (event) => {
-      const link = event.target.closest(`${TOGGLES}, #distributors a[href]`);
+      const link = event.target.closest(TOGGLES);
       const address = link && new URL(link.getAttribute("href"), location.href);
       if (address?.pathname !== "/tree") return;
       if (opened()) address.searchParams.set("open", opened());
@@ -102,11 +119,17 @@
     for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
   });
 
-  // --- a subtree that is collapsed or expanded is another page, at the same place
+  // --- a subtree that is collapsed or expanded, and another order of the table, are another page at the same place
 
+  const keep = (id) => sessionStorage.setItem(KEPT, JSON.stringify({ top: scrollY, id }));
   page.addEventListener("click", (event) => {
     const toggle = event.target.closest(TOGGLES);
-    if (toggle) sessionStorage.setItem(KEPT, JSON.stringify({ top: scrollY, id: toggle.id }));
+    const link = event.target.closest("a[href]");
+    const path = link && new URL(link.getAttribute("href"), location.href).pathname;
+    if (toggle && path === "/tree") keep(toggle.id);
+  });
+  page.addEventListener("submit", ({ target }) => {
+    if (target.matches("[data-table-bar]")) keep(document.activeElement?.id ?? "");
   });
   const before = sessionStorage.getItem(KEPT);
   sessionStorage.removeItem(KEPT);

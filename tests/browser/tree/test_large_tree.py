@@ -79,6 +79,10 @@ def look_at_the_drawer(page: Page, console: Console) -> None:
     expect(page.locator("#drawer-title")).to_have_text("c03", timeout=PATIENCE_MS)
     page.go_back()
     expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
+    page.locator(".who > summary").press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator(".who")).not_to_have_attribute("open", "")
+    expect(page.locator("#drawer")).to_have_count(1)
     page.keyboard.press("Escape")
     expect(page.locator("#drawer")).to_have_count(0)
     assert page.evaluate("document.activeElement.dataset.distributor") == "c03:5"
@@ -113,3 +117,6 @@ def look_at_a_telephone(page: Page) -> None:
     page.locator("#row-of-c03").get_by_role("link", name="L5 to").click()
     expect(page.locator("#drawer-title")).to_have_text("c03:5", timeout=PATIENCE_MS)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("Escape")
+    expect(page.locator("#drawer")).to_have_count(0)
+    expect(page.locator("#row-of-c03").get_by_role("link", name="L5 to")).to_be_focused()
