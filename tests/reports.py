@@ -1,6 +1,6 @@
 """`make reports`: run the tests of pages in a browser and of the REST API, and write docs/reports from them.
 
-    python -m tests.reports              everything, some ten minutes
+    python -m tests.reports              everything, some fifteen minutes
     python -m tests.reports weight rest  only these
 
 All figures of a report were measured by the tests that it names, in this run; a test that fails is listed, and the
@@ -156,9 +156,23 @@ def weight(folder: Path) -> str:
     return page("What a first visit weighs", said, test, lines[1:])
 
 
+def clicks(folder: Path) -> str:
+    test = "-m nightly tests/browser/console/test_ten_tasks.py"
+    run("-m", "nightly", "tests/browser/console/test_ten_tasks.py")
+    said = (
+        "What an operator does most, by mouse in real Chromium, on an estate of five real clusters. Each task "
+        "begins on the first page, and ends when it is done on the clusters. A click on anything counts, and so "
+        "does a choice in a list; typing does not, but a field that has to be clicked first does."
+    )
+    found = facts(folder, "clicks-*")
+    rows = [f"| {each['task']} | {each['way']} | {each['clicks']} | {each['aim']} |" for each in found]
+    return page("Clicks", said, test, ["| task | way | clicks | at most |", "|---|---|---|---|", *rows])
+
+
 WRITTEN: dict[str, Callable[[Path], str]] = {
     "accessibility": accessibility,
     "browser-tests": browser_tests,
+    "clicks": clicks,
     "rest": rest,
     "weight": weight,
 }

@@ -8,15 +8,17 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
+from backend.domain.tree.tree_edit import Step, walk
 from backend.domain.tree.tree_shape import Inner, Node, leaves
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.distributors import distributors_of
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.topics.at_risk import records_at_risk
-from backend.queries.tree.trees import get_tree
+from backend.queries.tree.trees import TreeRow, get_tree
 from backend.settings import settings
 from backend.web.history.measure_charts import charts_address, read_sparklines
 from backend.web.history.sparkline import Sparkline
+from backend.web.tree.tree_edit_state import EditState
 from backend.web.tree.tree_outline import COLLAPSED, ROOT
 from backend.web.tree.tree_trends import NO_TRENDS, Trends, read_trends
 from backend.web.tree.tree_view import UNOBSERVED, Distributor
@@ -102,7 +104,8 @@ def read_drawer(connection: Connection, wish: TreeWish, at: int | None) -> Drawe
     row = next((each for each in clusters if each.name == wish.opened), None)
     if row is not None:
         is_primary = tree is not None and tree.primary_cluster == row.name
-        return _of_cluster(wish, _inside(connection, row, is_primary, found, at))
+        edits = _edits(tree, row.name, [each.name for each in clusters])
+        return _of_cluster(wish, _inside(connection, row, is_primary, found, at), edits)
     shape = None if tree is None else tree.shape
     members = tuple(each for each in found if each.key == wish.opened) or _between(shape, wish.opened, found)
     if members:
@@ -155,7 +158,27 @@ def _inside(
     )
 
 
-def _of_cluster(wish: TreeWish, inside: ClusterInside) -> Drawer:
+def _edits(tree: TreeRow | None, cluster: str, clusters: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return label and address of each edit of the tree that begins at this cluster; none if it is no leaf.
+
+    The editor opens with the step done; which of several clusters joins is chosen there.
+    """
+    nodes = [] if tree is None else list(walk(tree.root))
+    place = next((where for where, node in nodes if node.get("cluster") == cluster), None)
+    if tree is None or place is None:
+        return ()
+    opened = EditState(tree.position, node=place)
+    found = [] if place == ROOT else [("Remove from tree", opened.stepping(Step("remove", place)).address)]
+    inside = {node.get("cluster") for _, node in nodes}
+    unused = [name for name in clusters if name not in inside]
+    if len(unused) == 1:
+        found.append((f"Add {unused[0]} beside it", opened.stepping(Step("add", place, unused[0])).address))
+    elif unused:
+        found.append(("Add cluster beside it", opened.address))
+    return tuple(found)
+
+
+def _of_cluster(wish: TreeWish, inside: ClusterInside, edits: tuple[tuple[str, str], ...]) -> Drawer:
     row, name = inside.row, quote(inside.row.name, safe="")
     touching = (*inside.reading, *inside.writing)
     wrong = sum(each.is_problem for each in touching)
@@ -171,7 +194,7 @@ def _of_cluster(wish: TreeWish, inside: ClusterInside) -> Drawer:
         row.name,
         sentence,
         cluster=inside,
-        changes=(("Plan switch", f"/switches/plan?from={name}"),) if is_leaf else (),
+        changes=((("Plan switch", f"/switches/plan?from={name}"),) if is_leaf else ()) + edits,
         links={
             "Cluster page": f"/clusters/{name}",
             "Consumer groups": f"/groups?cluster={name}",

@@ -159,6 +159,10 @@ def test_a_subject_is_shown_with_versions_text_difference_and_names_elsewhere(me
     first = member.get(f"/schemas/c1/{MINE}?version=1")
     assert "against version" not in said(first)
     assert len(json.loads(code(first, "text"))["fields"]) == 1
+    compare = f'{MINE}?version=2&amp;against=1" aria-label="Compare version 2 with version 1">Compare</a>'
+    assert page.text.count(compare) == first.text.count(compare) == 1, (
+        "the earlier version is the one compared with"
+    )
     turned = member.get(f"/schemas/c1/{MINE}?version=1&against=2")
     assert 'class="removed"' in turned.text
 

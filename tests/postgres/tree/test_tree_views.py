@@ -85,6 +85,28 @@ def test_forms_are_offered_to_those_who_may_use_them(acme: Console) -> None:
     assert "c1:2" in text(acme.get("/tree/-drawer?open=c1:2").text)
 
 
+def test_a_cluster_leads_to_the_edits_that_begin_at_it(acme: Console) -> None:
+    def edits(cluster: str) -> dict[str, str]:
+        part = drawer(acme.get(f"/tree?open={cluster}"))
+        found = re.findall(r'<a class="strong[^"]*" href="(/tree/edit[^"]*)">([^<]*)</a>', part)
+        return {label: html.unescape(address) for address, label in found}
+
+    assert edits("c3").keys() == {"Remove from tree"}, "all clusters are in the tree"
+    removing = acme.get(edits("c3")["Remove from tree"])
+    assert "Remove c3" in said(removing) and "the present tree" not in said(removing)
+    for name in ("c4", "c5"):
+        body = {"name": name, "bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
+        acme.rest.ok("POST", "/clusters", body)
+        label = {"c4": "Add c4 beside it", "c5": "Add cluster beside it"}[name]
+        assert edits("c3").keys() == {"Remove from tree", label}
+        adding = acme.get(edits("c3")[label])
+        assert ("c4 joins" in adding.text) is (name == "c4"), "of several clusters, which one is chosen there"
+        assert 'id="chosen-title">' + {"c4": "c4", "c5": "c3"}[name] in adding.text
+    assert edits("c5") == {}, "it is no leaf"
+    offered = drawer(visitor(acme, "viewer").get("/tree?open=c3"))
+    assert "Remove from tree" in text(offered) and not [each for each in links(offered) if "/edit" in each]
+
+
 @pytest.mark.parametrize("opened", ["c9", "c1:9", "~r0:2:c3", "~r22:1:<b>", "~:1:"])
 def test_what_there_is_not_is_said_with_a_way_back(acme: Console, opened: str) -> None:
     page = acme.get(f"/tree?open={opened}")
