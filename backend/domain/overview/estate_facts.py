@@ -53,7 +53,7 @@ class ApplyFact:
     stream: str
     """One of them."""
     reason: str | None
-    """Why; None if the reasons differ."""
+    """None: the reasons differ, or none is known."""
     since: datetime | None = None
 
 
@@ -106,7 +106,7 @@ class SwitchFact:
     places: Sequence[str] = ()
     """Environments that it moves: of those that the reader may see."""
     number: int | None = None
-    """Its number in the order of starts; None for readers who see some switches only."""
+    """Number in the order of starts; None for readers who see some switches only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +132,9 @@ class WorkersFact:
     """The last report of a worker of either kind; None: none has ever reported."""
 
     copied_at: datetime | None = None
-    """Of a worker with the queue `treeline.shifts`, which carries out the distributors' tasks."""
+    """Last report of one with the queue `treeline.shifts`, which carries out the distributors' tasks."""
     controlled_at: datetime | None = None
-    """Of a worker with the queue `treeline.control`, which observes clusters and groups, and applies changes."""
+    """Last report of one with the queue `treeline.control`, which observes clusters and applies changes."""
 
 
 @dataclass(frozen=True, kw_only=True)

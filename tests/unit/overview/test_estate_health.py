@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.domain.offsets.group_diagnosis import NO_MEMBERS, STALLED
-from backend.domain.overview.cluster_problems import SILENT_AFTER
-from backend.domain.overview.distributor_problems import WAITING_AFTER
 from backend.domain.overview.estate_facts import (
     ApplyFact,
     ClusterFact,
@@ -330,91 +328,10 @@ def test_consequences_of_an_offline_cluster_are_no_problems_of_their_own() -> No
     assert health.problems[0].since == EARLIER
 
 
-@pytest.mark.parametrize(
-    "reported_at, clusters, is_silent",
-    [
-        (NOW - SILENT_AFTER, (C1,), False),
-        (NOW - SILENT_AFTER - timedelta(seconds=1), (C1,), True),
-        (None, (C1,), True),
-        (None, (), False),
-    ],
-)
-def test_workers_are_missed_where_they_have_something_to_do(
-    reported_at: datetime | None, clusters: tuple[ClusterFact, ...], is_silent: bool
-) -> None:
-    starting = (replace(ONE, state="starting", in_time=None),) if clusters else ()
-    workers = WorkersFact(copied_at=reported_at, controlled_at=reported_at)
-    facts = EstateFacts(now=NOW, clusters=clusters, distributors=starting, workers=workers)
-    codes = [each.code for each in estate_health(facts).problems]
-    assert ("workers-silent" in codes) is is_silent
-    # Without workers, what they would report is not said.
-    assert codes == (["workers-silent"] if is_silent else ["distributor-starting"] if clusters else [])
-
-
-@pytest.mark.parametrize(
-    "since, code", [(NOW - WAITING_AFTER, "distributor-starting"), (EARLIER, "distributor-waiting")]
-)
-def test_tasks_may_wait_for_a_worker_for_some_time(since: datetime, code: str) -> None:
-    facts = replace(FINE, distributors=(replace(WAITING, waiting_since=since), OTHER))
-    (problem,) = estate_health(facts).problems
-    assert problem.code == code and problem.since == (EARLIER if since == EARLIER else None)
-
-
-@pytest.mark.parametrize(
-    "workers, code",
-    [
-        (WorkersFact(controlled_at=NOW), "copying-silent"),
-        (WorkersFact(copied_at=NOW), "control-silent"),
-        (WorkersFact(), "workers-silent"),
-    ],
-)
-def test_workers_of_each_kind_are_missed(workers: WorkersFact, code: str) -> None:
-    (problem,) = estate_health(replace(FINE, workers=workers)).problems
-    assert problem.code == code and "has reported yet" in problem.text and problem.since is None
-
-
 def test_what_another_problem_explains_is_not_said_twice() -> None:
     degraded = replace(ONE, state="degraded", reason="1 lost range", is_told_elsewhere=True)
     health = estate_health(replace(FINE, distributors=(degraded, OTHER), lost=LOST))
     assert [each.code for each in health.problems] == ["records-lost"]
-
-
-def test_many_problems_of_one_code_are_one() -> None:
-    clusters = [replace(AWAY, name=f"c{n}", since=NOW - timedelta(minutes=n)) for n in range(5)]
-    (problem,) = estate_health(replace(FINE, clusters=clusters, distributors=())).problems
-    assert problem.text == "c0, c1, c2 and 2 more are offline."
-    assert problem.since == NOW - timedelta(minutes=4) and problem.way_out.address == "/clusters"
-    rows = [late(replace(ONE, level=n)) for n in range(1, 6)]
-    (problem,) = estate_health(replace(FINE, distributors=rows)).problems
-    assert problem.text == (
-        "5 distributors, c1 level 1, c1 level 2, c1 level 3 and 2 more, are late: "
-        "records wait longer than the objective."
-    )
-
-
-@pytest.mark.parametrize("reason, end", [("policy", "and 1 more: policy."), ("no space", "and 1 more.")])
-def test_problems_that_are_summed_up_name_a_cause_only_if_it_is_the_same(reason: str, end: str) -> None:
-    streams = [replace(STREAM, cluster=name) for name in ("c1", "c2", "c3")]
-    streams.append(replace(STREAM, cluster="c4", reason=reason))
-    (problem,) = estate_health(replace(FINE, not_applied=streams)).problems
-    assert problem.way_out.address == "/timeline?name=StreamApplyFailed"
-    assert (
-        problem.text == f"4 streams (acme/retail/prod/orders and others) could not be applied on c1, c2, c3 {end}"
-    )
-
-
-def test_alerts_of_several_clusters_lead_to_all_clusters() -> None:
-    found = [alert("broker-away", f"c{number}") for number in range(4)]
-    (problem,) = estate_health(replace(FINE, replication=found)).problems
-    assert problem.way_out.address == "/clusters" and problem.advice == "Do it."
-    mixed = [*found[:3], replace(found[3], what_to_do="Do something else.")]
-    (problem,) = estate_health(replace(FINE, replication=mixed)).problems
-    assert problem.advice == "Open the replication of each cluster, which says what to do."
-
-
-def test_several_projections_that_are_behind_are_said_in_the_plural() -> None:
-    health = estate_health(replace(FINE, projections={"trees": 1, "streams": 12}))
-    assert health.verdict.startswith("The projections of streams, trees lack up to 12 events: ")
 
 
 def test_only_the_gravest_alert_of_a_cluster_is_a_problem() -> None:
