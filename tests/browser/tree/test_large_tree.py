@@ -50,6 +50,7 @@ def test_fifty_clusters_are_read_collapsed_opened_and_scaled(
     assert page.evaluate("document.getElementById('tree-svg').getBoundingClientRect().height < innerHeight")
     look_at_collapsing(page, database, names)
     look_at_a_telephone(page)
+    look_at_the_table(page, console)
 
 
 def look_at_labels(page: Page) -> None:
@@ -87,6 +88,24 @@ def look_at_the_drawer(page: Page, console: Console) -> None:
     expect(page.locator("#drawer")).to_have_count(0)
     assert page.evaluate("document.activeElement.dataset.distributor") == "c03:5"
     assert page.url == f"{console.url}/tree?collapsed=none"
+
+
+def look_at_the_table(page: Page, console: Console) -> None:
+    """Another order and a filter keep the place on the page and what is open, and the address stays short."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{console.url}/tree?collapsed=none&open=c03:5")
+    page.locator("#distributor-table-by-level").press("Enter")
+    page.wait_for_url(lambda address: "sort=level" in address and "open=c03" in address)
+    expect(page.locator("#distributor-table-by-level")).to_be_in_viewport()
+    field = page.locator("#distributor-table-filter")
+    field.fill("c03")
+    field.press("Enter")
+    page.wait_for_url(lambda address: "filter=c03" in address)
+    expect(field).to_be_in_viewport()
+    assert "columns=" not in page.url and "open=c03" in page.url
+    page.locator("#distributor-table-filter").fill("")
+    field.press("Enter")
+    page.wait_for_url(lambda address: "filter" not in address)
 
 
 def look_at_collapsing(page: Page, database: Database, names: list[str]) -> None:
