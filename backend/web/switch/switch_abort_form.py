@@ -40,7 +40,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 ABORT = SWITCH + "/-abort"
 _MOVED = (
     "The clients were moved already, so the switch can no longer be aborted. To move them back, use "
-    "Plan a reverse switch on the page of the switch."
+    "Plan reverse switch on the page of the switch."
 )
 
 
