@@ -23,7 +23,7 @@ from backend.web.tree.tree_outline import COLLAPSED, ROOT
 from backend.web.tree.tree_trends import NO_TRENDS, Trends, read_trends
 from backend.web.tree.tree_view import UNOBSERVED, Distributor
 from backend.web.tree.tree_wish import TreeWish
-from backend.web.words.figures import counted
+from backend.web.words.figures import counted, shortened
 
 BYTES_IN = "cluster.bytes_in_per_second"
 MOST_PLACES = 8
@@ -172,7 +172,8 @@ def _edits(tree: TreeRow | None, cluster: str, clusters: Sequence[str]) -> tuple
     inside = {node.get("cluster") for _, node in nodes}
     unused = [name for name in clusters if name not in inside]
     if len(unused) == 1:
-        found.append((f"Add {unused[0]} beside it", opened.stepping(Step("add", place, unused[0])).address))
+        label = f"Add {shortened(unused[0], 30)} beside it"
+        found.append((label, opened.stepping(Step("add", place, unused[0])).address))
     elif unused:
         found.append(("Add cluster beside it", opened.address))
     return tuple(found)
