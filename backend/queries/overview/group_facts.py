@@ -14,9 +14,13 @@ from backend.domain.offsets.group_diagnosis import SLOWER
 from backend.domain.overview.estate_facts import GroupFact, GroupsFact
 from backend.domain.overview.group_problems import CODES, LASTING, LATE_MS
 from backend.domain.overview.problems import FEW
+from backend.domain.switch.switch_facts import Place
+from backend.projections.active_clusters import active_clusters
+from backend.projections.temporal import as_of
 from backend.queries.offsets.group_tables import observed_groups
 from backend.queries.offsets.group_views import is_seen
 from backend.queries.offsets.observed_groups import GroupSummary, GroupsWanted, list_summaries
+from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import held_environments
 
 _MOST_SHARED = 200
@@ -49,6 +53,22 @@ def _is_problem(now: datetime) -> ColumnElement[bool]:
         t.diagnosis_code.in_(CODES),
         sa.or_(t.since_ms.is_(None), t.since_ms <= lasting_ms),
         sa.or_(t.diagnosis_code != SLOWER, late),
+        ~_is_follower(),
+    )
+
+
+def _is_follower() -> ColumnElement[bool]:
+    """Return the condition for groups whose clients are elsewhere: here are only their translated offsets."""
+    t, a = observed_groups.c, active_clusters.c
+    place = sa.func.concat_ws("/", a.tenant, a.instance, a.environment)
+    active = sa.select(place, a.cluster).where(as_of(active_clusters, None), a.cluster.is_not(None))
+    return sa.func.coalesce(
+        sa.and_(
+            t.member_count == 0,
+            t.place.in_(active.with_only_columns(place)),
+            sa.tuple_(t.place, t.cluster).not_in(active),
+        ),
+        sa.false(),
     )
 
 
@@ -104,13 +124,23 @@ def _shared(
     """Return shared groups with a problem, as far as members of these tenants see them."""
     wanted = GroupsWanted(tenants=tenants, by_lag=True, limit=_MOST_SHARED, only_shared=True, holding=held)
     since_ms = round(1000 * (now - LASTING).timestamp())
+    rows = list_summaries(connection, wanted)
+    active: dict[str, set[str | None]] = {}
+    for each in list_active(connection, places=[_place(row.place) for row in rows if row.place]):
+        active.setdefault("/".join(each.place), set()).add(each.cluster)
     return [
         each
-        for each in list_summaries(connection, wanted)
+        for each in rows
         if each.diagnosis.code in CODES
+        and (each.member_count or each.place not in active or each.cluster in active[each.place])
         and (each.since_ms is None or each.since_ms <= since_ms)
         and (each.diagnosis.code != SLOWER or (each.time_lag_ms or each.time_lag_at_least_ms or 0) >= LATE_MS)
     ]
+
+
+def _place(text: str) -> Place:
+    tenant, instance, environment = text.split("/")
+    return tenant, instance, environment
 
 
 def _together(stored: Sequence[GroupsFact], shared: Sequence[GroupSummary]) -> list[GroupsFact]:

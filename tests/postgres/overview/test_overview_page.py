@@ -186,6 +186,17 @@ def test_switches_and_nodes_are_told(acme: Console, database: Database) -> None:
     assert found["problems"][0]["since"]
 
 
+def test_a_group_without_members_counts_where_its_clients_are_active(acme: Console, database: Database) -> None:
+    in_order(database)
+    observed(database, idle("audit"))
+    observed(database, idle("audit", cluster="c2"), idle("others", cluster="c2", place=None, group=None))
+    found = overview(acme)
+    assert [each["subject"] for each in found["problems"]] == ["2 consumer groups"], "c1 is active, c2 has copies"
+    assert "acme-retail-prod-others on c2" in found["problems"][0]["text"]
+    member = visitor(acme, "member")
+    assert [each["subject"] for each in overview(acme, member.token)["problems"]] == ["2 consumer groups"]
+
+
 def test_a_tenant_sees_its_own_things_and_no_figure_of_the_estate(acme: Console, database: Database) -> None:
     in_order(database)
     lose(database, 40, 44)
