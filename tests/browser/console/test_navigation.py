@@ -17,6 +17,8 @@ def test_pages_by_keyboard_and_an_action_that_leads_to_its_form(
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Overview").first).to_be_focused()
+    page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Tenants").first).to_be_focused()
     expect(page.locator(".side-bar [aria-current=page]")).to_have_text("Tenants")
     page.get_by_role("button", name="Collapse side bar").focus()
