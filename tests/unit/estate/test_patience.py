@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +20,17 @@ from tests.unit.estate.test_supervisor import Supervision
 from tests.unit.estate.test_supervisor import supervision as supervision
 
 
+def asleep(pids: list[int]) -> list[str]:
+    """Return the names of the programs of those processes that sleep."""
+    told = [Path(f"/proc/{pid}/stat").read_text().rpartition(")") for pid in pids]
+    return [before.partition("(")[2] for before, _, after in told if after.split()[0] == "S"]
+
+
 @pytest.fixture
 def sleeper() -> Iterator[int]:
     with subprocess.Popen(["/bin/sh", "-c", "sleep 1000 & wait"]) as process:
-        eventually(lambda: len(family(process.pid)) == 2, "the shell has its child")
+        # A program that is still read from the disk waits for it, as `waited` would tell.
+        eventually(lambda: asleep(family(process.pid)) == ["sh", "sleep"], "the shell and its child are asleep")
         yield process.pid
         for pid in reversed(family(process.pid)):
             subprocess.run(["kill", "-9", str(pid)], check=True)
