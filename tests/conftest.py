@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.database.postgres",
     "tests.support.estate.running",
     "tests.parallel_groups",
+    "tests.rewritten_once",
     "tests.process_timeline",
     "tests.support.estate.failure_logs",
     "tests.support.estate.cluster_secrets",
