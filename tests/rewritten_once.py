@@ -1,4 +1,4 @@
-"""Each process of a parallel run rewrites the assertions of its part of the test files, and reads the others' parts.
+"""Each process of a parallel run rewrites the assertions of its part of the test files and reads the other parts.
 
 Every process collects every file. In a new checkout each would rewrite all of them at the same time, which takes
 longer than what is left of the collection.

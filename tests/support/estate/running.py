@@ -20,6 +20,7 @@ import pytest
 from backend.estate import running
 from backend.estate.home import Home
 from backend.settings import PROJECT_ROOT
+from tests.support.api import forked
 
 DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
 BOOTED_BYTES = "memory-when-booted"
@@ -57,7 +58,7 @@ class RunningEstate:
         return found
 
     def treeline(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return treeline(self.home, *words)
+        return forked.run(words, PROJECT_ROOT, _environment(self.home), given="")
 
 
 def treeline(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -65,18 +66,22 @@ def treeline(home: Path, *words: str, **settings: str) -> subprocess.CompletedPr
 
     `settings` go into its environment: `visibility_timeout_seconds="3"`.
     """
-    # COLUMNS is set by pytest's parallel processes, and does not describe a user's terminal.
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("TREELINE_", "COLUMNS"))}
-    if cache := os.environ.get("TREELINE_CACHE"):
-        outside["TREELINE_CACHE"] = cache
     return subprocess.run(
         [sys.executable, "-m", "backend.cli", *words],
         cwd=PROJECT_ROOT,
-        env={**outside, "TREELINE_HOME": str(home), **{f"TREELINE_{k.upper()}": v for k, v in settings.items()}},
+        env={**_environment(home), **{f"TREELINE_{k.upper()}": v for k, v in settings.items()}},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def _environment(home: Path) -> dict[str, str]:
+    # COLUMNS is set by pytest's parallel processes, and does not describe a user's terminal.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("TREELINE_", "COLUMNS"))}
+    if cache := os.environ.get("TREELINE_CACHE"):
+        outside["TREELINE_CACHE"] = cache
+    return {**outside, "TREELINE_HOME": str(home)}
 
 
 def boot(home: Path, file: Path, *words: str, **settings: str) -> RunningEstate:
