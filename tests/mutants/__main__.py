@@ -96,7 +96,7 @@ class Copy:
     def _python(self, *words: str) -> subprocess.CompletedProcess[str]:
         # The copy's modules come before those of the checkout, to which the environment's installation points.
         outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment = {**outside, "PYTHONPATH": str(self._folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**outside, "PYTHONPATH": str(self._folder)}
         command = [sys.executable, *words]
         with subprocess.Popen(
             command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
