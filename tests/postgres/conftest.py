@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.api.quick_passwords import quick_passwords
 from tests.support.api.rest import (
     both,
     cluster,
@@ -32,6 +33,7 @@ __all__ = [
     "logged_events",
     "owner",
     "provider",
+    "quick_passwords",
     "rest",
     "running_rest",
     "settled",

@@ -78,13 +78,12 @@ def hash_password(password: str) -> str:
     """Return `scrypt$N$r$p$salt$key`. Slow on purpose: not for a transaction that others wait for."""
     salt = secrets.token_bytes(SALT_BYTES)
     key = _scrypt(password, salt, COST, BLOCK, PARALLEL)
-    numbers = "$".join(map(str, (COST, BLOCK, PARALLEL)))
-    return f"scrypt${numbers}${base64.b64encode(salt).decode()}${base64.b64encode(key).decode()}"
+    return _stored(salt, key)
 
 
 def is_password(password: str, hashed: str | None) -> bool:
     """Check a password; without a hash the answer is False, and takes as long as any other."""
-    _, cost, block, parallel, salt, key = (hashed or _DUMMY_HASH).split("$")
+    _, cost, block, parallel, salt, key = (hashed or _hash_of_nobody()).split("$")
     found = _scrypt(password, base64.b64decode(salt), int(cost), int(block), int(parallel))
     return hmac.compare_digest(found, base64.b64decode(key)) and hashed is not None
 
@@ -116,8 +115,11 @@ def _scrypt(password: str, salt: bytes, cost: int, block: int, parallel: int) ->
         _running.release()
 
 
-# Hash that a password is compared with if the user has none.
-_DUMMY_HASH = (
-    f"scrypt${COST}${BLOCK}${PARALLEL}${base64.b64encode(bytes(SALT_BYTES)).decode()}$"
-    + base64.b64encode(bytes(KEY_BYTES)).decode()
-)
+def _hash_of_nobody() -> str:
+    """Return the hash that a password is compared with if the user has none."""
+    return _stored(bytes(SALT_BYTES), bytes(KEY_BYTES))
+
+
+def _stored(salt: bytes, key: bytes) -> str:
+    words = ["scrypt", COST, BLOCK, PARALLEL, base64.b64encode(salt).decode(), base64.b64encode(key).decode()]
+    return "$".join(str(word) for word in words)
