@@ -68,7 +68,13 @@ def get_history(
         "step_ms": found.step_ms,
         "points": [list(each) for each in found.points],
         "marks": [
-            {"position": each.position, "time": each.time.isoformat(), "text": each.text} for each in happened
+            {
+                "position": each.position,
+                "time": each.time.isoformat(),
+                "text": each.text,
+                "name": each.name,
+            }
+            for each in happened
         ],
     }
 

@@ -31,11 +31,12 @@ def test_switches_and_changes_of_the_tree_are_marks(grown: Rest, database: Datab
     assert switched.status_code == 202, switched.text
     texts = [each.text for each in found(database)]
     assert texts == [
-        "Tree changed",
-        "Switch from c1 to c2 started",
-        "Switch completed",
+        "Tree changed: 3 clusters",
+        "Switch 1 · c1 → c2 started",
+        "Switch 1 · c1 → c2 completed",
         "c1 level 2 copies to c3 instead of c2",
     ]
+    assert [each.name for each in found(database)] == [None, *["Switch 1 · c1 → c2"] * 2, None]
     positions = [each.position for each in found(database)]
     assert positions == sorted(positions)
     assert [each.text for each in found(database, most=2)] == texts[-2:]
@@ -47,10 +48,10 @@ def test_a_tenant_sees_the_switches_that_move_it_and_no_others(database: Databas
     other = {**PROD, "tenant": "globex"}
     commands(database, start("s2", moves=(Moving(**other),), source="c2", target="c1"), switch="s2")
     assert [each.text for each in found(database, {"acme"})] == [
-        "Switch from c1 to c2 started",
-        "Switch completed",
+        "Switch 1 · c1 → c2 started",
+        "Switch 1 · c1 → c2 completed",
     ]
-    assert [each.text for each in found(database, {"globex"})] == ["Switch from c2 to c1 started"]
+    assert [each.text for each in found(database, {"globex"})] == ["Switch 2 · c2 → c1 started"]
     assert len(found(database, {"acme", "globex"})) == 3 == len(found(database))
     assert found(database, {"initech"}) == found(database, set()) == []
 
