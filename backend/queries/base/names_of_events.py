@@ -38,6 +38,16 @@ class SwitchNamed:
         """Return the name, such as `Switch 12 · cluster-1 → cluster-2`."""
         return f"{self.short} · {self.source} {ARROW} {self.target}"
 
+    @property
+    def unnumbered(self) -> str:
+        """Return the name for readers who may not know how many switches there were."""
+        return f"Switch {self.source} {ARROW} {self.target}"
+
+    @property
+    def in_sentence(self) -> str:
+        """Return what follows the word `switch` in a sentence, such as `12 (cluster-1 → cluster-2)`."""
+        return f"{self.number} ({self.source} {ARROW} {self.target})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementNamed:

@@ -58,14 +58,15 @@ def marks(
     """
     rows = connection.execute(marks_query(from_ms, to_ms, tenants, most)).all()
     names = names_of(connection, (row.data for row in rows))
-    return [_mark(row, names) for row in reversed(rows)]
+    return [_mark(row, names, numbered=tenants is None) for row in reversed(rows)]
 
 
-def _mark(row: Row[Any], names: Names) -> Mark:
+def _mark(row: Row[Any], names: Names, *, numbered: bool) -> Mark:
     known, name = _Known(row.data), None
     if "switch" in row.data:
         switch = names.switches.get(row.data["switch"])
-        name = "Switch" if switch is None else switch.full
+        # A number would tell tenants how many switches there were.
+        name = "Switch" if switch is None else switch.full if numbered else switch.unnumbered
     elif "placement" in row.data:
         placement = names.placements.get(row.data["placement"])
         name = "Placement" if placement is None else placement.full
