@@ -201,7 +201,7 @@ def shown(row: SwitchRow, phases: list[PhaseTimes], named: SwitchNamed | None) -
     """Return a switch as answers show it."""
     return {
         "id": row.id,
-        "name": None if named is None else named.full,
+        "number": None if named is None else named.number,
         "from": row.source,
         "to": row.target,
         "mode": row.mode,

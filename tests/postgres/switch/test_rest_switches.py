@@ -83,7 +83,7 @@ def test_a_switch_has_all_that_is_known_of_it_then_and_now(tenant: Rest) -> None
     times = [(phase.pop("started_at"), phase.pop("ended_at")) for phase in found["phases"]]
     assert found == {
         "id": "s1",
-        "name": "Switch 1 · c1 → c2",
+        "number": 1,
         "from": "c1",
         "to": "c2",
         "mode": "planned",
