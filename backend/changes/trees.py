@@ -17,6 +17,7 @@ from backend.domain.tree import tree_shape
 from backend.domain.tree.distributor_settings import ChangeDistributor
 from backend.domain.tree.primary_move import MovePrimary
 from backend.domain.tree.tree import ReplaceTree, SwitchTarget, Tree, TreeCommand, clusters_of
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.base.naming import declared_streams
 from backend.queries.clusters import clusters
 from backend.queries.switch.switches import moving_switches
@@ -103,11 +104,13 @@ def _check_names_on_joining(
 def _check_switches_on_leaving(connection: Connection, root: object, known: frozenset[str]) -> None:
     """Refuse a tree that lacks a leaf from or to which a switch is moving clients."""
     names = tree_shape.leaves(tree_shape.parse(root, known))
-    for switch in moving_switches(connection):
+    moving = moving_switches(connection)
+    named = name_switches(connection, [switch.id for switch in moving])
+    for switch in moving:
         for cluster in (switch.source, switch.target):
             if cluster not in names:
                 raise StateConflict(
-                    f"switch {switch.id} moves clients from {switch.source} to {switch.target}; "
+                    f"switch {named[switch.id].number} moves clients from {switch.source} to {switch.target}; "
                     f"wait for it, or abort it, before {cluster} leaves the tree"
                 )
 

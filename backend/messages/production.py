@@ -20,7 +20,7 @@ from backend.kafka.search.message_writing import NewMessage
 from backend.messages import facts as message_facts
 from backend.messages.facts import MessageFacts
 from backend.queries.switch.active_clusters import list_active
-from backend.queries.switch.switches import moving_switches
+from backend.queries.switch.switches import SwitchRow, moving_switches
 from backend.queries.tenants.streams import StreamRow, find_stream
 from backend.settings import Settings
 
@@ -92,7 +92,8 @@ def switch_since(connection: Connection, production: Production) -> str | None:
     for row in list_active(connection, places=[production.place]):
         if row.switch is not None and production.generations.get(row.zone) != row.generation:
             return row.switch
-    return _holding(connection, production.place)
+    holding = _holding(connection, production.place)
+    return None if holding is None else holding.id
 
 
 def _check_not_held(connection: Connection, facts: MessageFacts) -> None:
@@ -101,17 +102,18 @@ def _check_not_held(connection: Connection, facts: MessageFacts) -> None:
     switch = _holding(connection, place)
     if switch is not None:
         raise StateConflict(
-            f"switch {switch} holds the clients of {'/'.join(place)}: produce the message when it has ended"
+            f"the switch from {switch.source} to {switch.target} holds the clients of {'/'.join(place)}: produce "
+            "the message when it has ended"
         )
 
 
-def _holding(connection: Connection, place: tuple[str, str, str]) -> str | None:
+def _holding(connection: Connection, place: tuple[str, str, str]) -> SwitchRow | None:
     """Return the switch that holds clients of an environment."""
     for row in moving_switches(connection):
         if discovery.instructed_phase(discovery.ANY, row.state) == discovery.HOLD and any(
             each.place == place for each in row.moves
         ):
-            return row.id
+            return row
     return None
 
 

@@ -62,7 +62,8 @@ class Scope:
         self.mark = mark
         """A value that differs between callers, and changes when anything happens that the scope depends on;
         empty: unknown."""
-        self._caller, self._owners, self._record_names = caller, owners, record_names
+        self.owners = owners
+        self._caller, self._record_names = caller, record_names
         self._tenants = caller.tenants_for(Action.READ_TENANT)
         self._writes_all = may(caller, Action.CHANGE_ESTATE)
 
@@ -80,14 +81,18 @@ class Scope:
         if self._tenants is None:
             return True
         owner = self._owner(subject)
-        return bool(self._tenants & self._record_names) if owner is None else owner.tenant in self._tenants
+        return bool(self._tenants & self._record_names) if owner is None else self.sees_tenant(owner.tenant)
+
+    def sees_tenant(self, tenant: str) -> bool:
+        """Tell whether the subjects of a tenant's streams exist for the caller."""
+        return self._tenants is None or tenant in self._tenants
 
     def stream_of(self, subject: str) -> StreamName | None:
         """Return the stream that a subject follows or followed, which may be deleted.
 
         None for one by record name.
         """
-        return self._owners.stream_of(subject)
+        return self.owners.stream_of(subject)
 
     def _tenant(self, subject: str) -> str | None:
         stream = self.stream_of(subject)
@@ -98,7 +103,7 @@ class Scope:
 
         None for a shared subject by record name, whose name is no stream's on any cluster of the tree.
         """
-        return self.stream_of(subject) or self._owners.kept_for(subject)
+        return self.stream_of(subject) or self.owners.kept_for(subject)
 
     def check_register(self, subject: str, references: tuple[Reference, ...], *, brings_id: bool = False) -> None:
         """Raise RegistryError unless the caller may register schemas with these references there."""

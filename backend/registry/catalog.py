@@ -59,6 +59,10 @@ class Catalog:
         self.copied_configs: set[str | None] = set()
         self.copied_modes: set[str | None] = set()
         """Subjects, None for the global one, whose present configuration or mode the distributor wrote."""
+        self.changes = 0
+        """Number of changes that were applied."""
+        self._changed: dict[str | None, int] = {}
+        """Subject, None for all -> number of its last change, in the order of these numbers."""
         self.key_spellings = KeySpellings()
         """Other spellings of keys in the log that was read."""
         self._ids: dict[Content, set[int]] = {}
@@ -113,6 +117,17 @@ class Catalog:
             return READONLY_OVERRIDE
         return self.modes.get(subject) or self.modes.get(None) or READWRITE
 
+    def changed_since(self, change: int) -> list[str] | None:
+        """Return the subjects whose versions or configuration have changed since then; None: any may have."""
+        found: list[str] = []
+        for subject, last in reversed(self._changed.items()):
+            if last <= change:
+                break
+            if subject is None:
+                return None
+            found.append(subject)
+        return found
+
     def repairs(self) -> list[Record]:
         """Return records that replace the last record of each overruled version by a valid one."""
         found: list[Record] = []
@@ -124,6 +139,10 @@ class Catalog:
 
     def apply(self, record: Record, *, copied: bool = False, at_ms: int = 0) -> bool:
         """Apply the next record of the log, written at `at_ms`; return whether it counts."""
+        if not isinstance(record, (ModeSet, Noop)):
+            self.changes += 1
+            self._changed.pop(record.subject, None)
+            self._changed[record.subject] = self.changes
         match record:
             case SchemaVersion():
                 return self._set(self._timed(record, at_ms), copied)

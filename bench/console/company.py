@@ -50,10 +50,11 @@ def tree(clusters: list[str], level: int) -> dict[str, Any]:
     return {"level": level, "children": [tree(clusters[:half], level - 1), tree(clusters[half:], level - 1)]}
 
 
-def lay_out(rest: RestClient) -> None:
-    """Create the clusters, which are offline, and their tree."""
+def lay_out(rest: RestClient, primary: str) -> None:
+    """Create the clusters and their tree; all are offline but the primary, whose bootstrap servers are given."""
     for name in CLUSTERS:
-        body = {"name": name, "bootstrap_servers": "127.0.0.1:9", "zone": "az1", "accept_offline": True}
+        servers = primary if name == CLUSTERS[0] else "127.0.0.1:9"
+        body = {"name": name, "bootstrap_servers": servers, "zone": "az1", "accept_offline": True}
         rest.ok("POST", "/clusters", body)
     rest.ok("PUT", "/trees/main", tree(CLUSTERS, 6))
 

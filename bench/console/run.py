@@ -1,12 +1,13 @@
 """Response times of the console for a large company.
 
-It has 50 clusters, 200 tenants, 5,000 streams, 1,000,000 events and 10,000 consumer groups.
+It has 50 clusters, 200 tenants, 5,000 streams, 1,000,000 events, 10,000 consumer groups, and 5,000 subjects with
+two versions each on its primary, the only cluster with a broker.
 Each page is requested many times by one browser; the peer is the server's answer to /livez, which needs no
 lookups. Then 20 browsers watch the tree while it changes. Fails if a page takes more than 200 ms at the 95th
 percentile, the first page has more than 170 kB, or a change takes more than a second to appear.
 
-The page of a stream's messages is left out: it reads from brokers, and this company has none. `bench/messages`
-measures what it shows.
+The page of a stream's messages is left out: it reads from brokers, and this company has no topics there.
+`bench/messages` measures what it shows.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import company
 import httpx2
 import measured
 import observed
+import registered
+from brokers import single_broker_clusters
 
 from backend.eventlog.engine import create_engine
+from tests.eventually import eventually
 from tests.support.api import http
 from tests.support.console.consoles import TOKEN, Console, serve
 from tests.support.database.postgres import TEMPLATE, RunningPostgres, create_database, migrate
@@ -55,7 +60,8 @@ PAGES = """
 {prod}/stream-0007/-history?at={half} /tenants/-stream?find=prod
 {prod}/-applications/application-0007 {prod}/-applications/application-0007?at={half}
 {prod}/-applications/application-0007/-change
-/schemas /schemas?at={half}
+/schemas /schemas?at={half} /schemas?filter=stream-00 /schemas?sort=-id&rows=250
+/schemas/cluster-1/{subject} /schemas/cluster-1/{subject}?version=1
 /groups /groups?sort=name /groups?text=group-77&diagnosis=slower-than-producers /groups/-live
 /groups?stream=tenant-007/main/prod/stream-0007 /groups/-of?cluster=cluster-1&group=tenant-000-main-prod-group-0
 /charts /charts?metric=group.lag_records /charts?metric=edge.lag_records&subject=cluster-1:2
@@ -127,13 +133,24 @@ def watched(console: Console) -> list[float]:
     return [each - began for each in heard]
 
 
+def schemas_are_read(client: httpx2.Client) -> None:
+    """Wait until the control plane has read the subjects of the primary."""
+
+    def are_read() -> bool:
+        return f"of {registered.STREAMS:,}" in client.get("/schemas").text
+
+    eventually(are_read, "the schemas are read")
+
+
 def told(console: Console, times: int, events: int) -> int:
     failed = []
     print("| page | p50 | p95 | bytes |\n|---|---:|---:|---:|")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with http.client(base_url=console.url, headers=headers, timeout=60) as client:
         given = console.rest.ok("GET", "/events?name=MembershipGiven&limit=1")["items"][0]["position"]
-        for path in PAGES.format(prod=PROD, half=events // 2, late=events - 1000, given=given).split():
+        schemas_are_read(client)
+        named = {"prod": PROD, "subject": registered.SUBJECT, "given": given}
+        for path in PAGES.format(**named, half=events // 2, late=events - 1000).split():
             client.get(path)
             found, size = timed(client, path, times)
             p95 = statistics.quantiles(found, n=20)[-1]
@@ -156,14 +173,18 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=40, help="each page is asked for")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        single_broker_clusters(Path(folder), company.CLUSTERS[:1]) as servers,
+    ):
+        print(f"{registered.fill(servers[company.CLUSTERS[0]]):,} subjects are registered", file=sys.stderr)
         postgres = RunningPostgres(Path(folder) / "data")
         postgres.start()
         try:
             create_database(postgres.server, TEMPLATE)
             migrate(postgres.url)
             with serve(postgres.url, Path(folder) / "api.log") as (console, _):
-                company.lay_out(console.rest)
+                company.lay_out(console.rest, servers[company.CLUSTERS[0]])
             engine, began = create_engine(postgres.url), time.perf_counter()
             company.fill(engine, given.events)
             print(f"{given.events:,} events in {time.perf_counter() - began:.0f} s", file=sys.stderr)

@@ -15,6 +15,7 @@ from backend.api.frame.requests import MOST_ITEMS, Paging, Reading, SharedServic
 from backend.api.frame.services import Services
 from backend.domain.access.access import Action, Caller, may_somewhere, tenants_read
 from backend.domain.base.errors import ValueInvalid
+from backend.domain.base.given_times import time_since
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.queries.base import events as queries
 from backend.queries.base.differences import Difference, differences
@@ -41,6 +42,9 @@ def list_events(
     stream: Annotated[str | None, Query(description="Only event streams whose name has this prefix.")] = None,
     name: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only events of this name.")] = "",
     actor: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only events of this actor.")] = "",
+    since: Annotated[
+        str, Query(max_length=40, description="Only events since a time: milliseconds since 1970, or ISO 8601.")
+    ] = "",
     newest: Annotated[bool, Query(description="Newest first, route epochs aside; not with `after`.")] = False,
 ) -> dict[str, Any]:
     """List events in order; events of other tenants, and of the estate, only for callers who may read them."""
@@ -50,7 +54,8 @@ def list_events(
         after = _position(cursor, "cursor")
     if stream is not None and not (stream.isascii() and stream.isprintable()):
         raise ValueInvalid("no event stream has such a name")
-    wanted: dict[str, Any] = {"name": name, "actor": actor, "tenants": tenants_read(caller)}
+    wanted: dict[str, Any] = {"name": name, "actor": actor, "since": time_since(since)}
+    wanted["tenants"] = tenants_read(caller)
     if newest:
         before = after if cursor is not None else LAST_POSITION
         found = queries.events_before(connection, before, limit + 1, stream_prefix=stream or "", **wanted)

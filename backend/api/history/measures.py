@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -13,8 +12,8 @@ from sqlalchemy import Connection
 from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import Paging, Reading, listed
 from backend.domain.access.access import Action, Caller, refusal, tenants_read
-from backend.domain.base.errors import FieldError, NotFound, ValueInvalid
-from backend.domain.base.latest_time import LATEST_MS
+from backend.domain.base.errors import NotFound
+from backend.domain.base.given_times import LATEST_MS, time_ms
 from backend.domain.history.metrics import MetricInfo, metric_called
 from backend.queries.history import measures
 
@@ -57,8 +56,8 @@ def get_history(
     Times of points are those at which their steps begin.
     """
     tenants = _readable(caller, metric_called(metric))
-    to_ms = _time_ms(until, "/to") if until else round(time.time() * 1000)
-    from_ms = _time_ms(since, "/from") if since else max(0, to_ms - HOUR_MS)
+    to_ms = time_ms(until, "/to") if until else round(time.time() * 1000)
+    from_ms = time_ms(since, "/from") if since else max(0, to_ms - HOUR_MS)
     _check(connection, metric, subject, tenants)
     found = measures.read_measure(connection, metric, subject, from_ms, to_ms, step_ms)
     happened = measures.marks(connection, from_ms, to_ms, tenants_read(caller))
@@ -68,7 +67,13 @@ def get_history(
         "step_ms": found.step_ms,
         "points": [list(each) for each in found.points],
         "marks": [
-            {"position": each.position, "time": each.time.isoformat(), "text": each.text} for each in happened
+            {
+                "position": each.position,
+                "time": each.time.isoformat(),
+                "text": each.text,
+                "name": each.name,
+            }
+            for each in happened
         ],
     }
 
@@ -102,19 +107,3 @@ def _check(connection: Connection, metric: str, subject: str, tenants: Collectio
             f"{metric} has no subject {subject[:60]!r} (form: {form}); GET /history/subjects "
             "lists those of a metric"
         )
-
-
-def _time_ms(text: str, pointer: str) -> int:
-    detail = "it must be a time, in milliseconds since 1970 or as ISO 8601, such as 2026-01-31T12:00:00Z"
-    if text.isascii() and text.isdigit():
-        found_ms = int(text)
-    else:
-        try:
-            found = datetime.fromisoformat(text)
-            # Without a zone, times are UTC, as they are everywhere else.
-            found_ms = round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-        except (ValueError, OverflowError) as error:
-            raise ValueInvalid(f"{pointer[1:]}: {detail}", (FieldError(pointer, detail),)) from error
-    if not 0 <= found_ms <= LATEST_MS:
-        raise ValueInvalid(f"{pointer[1:]}: {detail}", (FieldError(pointer, detail),))
-    return found_ms

@@ -15,7 +15,7 @@ from backend.cluster_requests.trace_facts import no_stream
 from backend.dispatch import Answer, Outcome
 from backend.domain.access.access import Action
 from backend.domain.base.errors import ClusterSilent, FieldError, ValueInvalid
-from backend.domain.base.latest_time import LATEST_MS
+from backend.domain.base.given_times import LATEST_MS
 from backend.eventlog.held_lock import HeldLock
 from backend.messages import production, production_run
 from backend.messages.production import MOST_HEADERS, Content, Production, Wanted

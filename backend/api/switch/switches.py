@@ -37,6 +37,7 @@ from backend.domain.switch.cluster_switch import BEFORE_MOVE, PLANNED
 from backend.domain.switch.switch_commands import OPERATOR, Abort, Force
 from backend.domain.switch.switch_facts import SwitchRequest, Without
 from backend.domain.switch.switch_report import PhaseTimes
+from backend.queries.base.names_of_events import SwitchNamed, name_switches
 from backend.queries.switch import switch_progress
 from backend.queries.switch import switches as queries
 from backend.queries.switch.switch_clients import clients_of, missing, presence_ms
@@ -84,7 +85,8 @@ def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     before = -page.after if isinstance(page.after, int) else None
     rows = queries.list_switches(connection, at, before=before, most=page.limit + 1)
     phases = queries.list_phases(connection, [row.id for row in rows], at)
-    return listed(rows, page, lambda row: -row.started, lambda row: shown(row, phases[row.id]))
+    names = name_switches(connection, [row.id for row in rows])
+    return listed(rows, page, lambda row: -row.started, lambda row: shown(row, phases[row.id], names.get(row.id)))
 
 
 @router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -99,7 +101,8 @@ def get_switch(switch: str, connection: Reading, services: SharedServices, at: A
     row = find_switch(connection, switch, at)
     phases = queries.list_phases(connection, [row.id], at)[row.id]
     live = None if at is not None else _live(connection, services, row)
-    return shown_at(row.version, {**shown(row, phases), "now": live})
+    name = name_switches(connection, [row.id]).get(row.id)
+    return shown_at(row.version, {**shown(row, phases, name), "now": live})
 
 
 @router.post("/{switch}/abort", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -190,13 +193,15 @@ def _answer(switch: str) -> Callable[[Connection, Outcome], Answer]:
 def _accepted(connection: Connection, switch: str) -> Answer:
     row = find_switch(connection, switch)
     phases = queries.list_phases(connection, [switch])[switch]
-    return Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"})
+    name = name_switches(connection, [switch]).get(switch)
+    return Answer(202, shown(row, phases, name), {"Location": f"/api/v1/switches/{switch}"})
 
 
-def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
+def shown(row: SwitchRow, phases: list[PhaseTimes], named: SwitchNamed | None) -> dict[str, Any]:
     """Return a switch as answers show it."""
     return {
         "id": row.id,
+        "number": None if named is None else named.number,
         "from": row.source,
         "to": row.target,
         "mode": row.mode,

@@ -78,7 +78,7 @@ SWITCH = Kind(
     "switch",
     "switches",
     ("switches",),
-    ("id", "from", "to", "mode", "state", "generation", "environments", "reason"),
+    ("id", "number", "from", "to", "mode", "state", "generation", "environments", "reason"),
 )
 PLACEMENT = Kind("placement", "placements", ("placements",), ("id", "cluster", "state", "summary", "reason"))
 OPERATION = Kind("operation", "operations", ("operations",), ("id", "state", "progress", "result", "problem"))

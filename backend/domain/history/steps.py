@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from backend.domain.base.errors import ValueInvalid
-from backend.domain.base.latest_time import LATEST_MS
+from backend.domain.base.given_times import LATEST_MS
 from backend.domain.history.metrics import Aggregate
 
 MINUTE, TEN_MINUTES = 60, 600

@@ -48,7 +48,7 @@ def worker_problems(facts: EstateFacts) -> Iterator[Problem]:
             else "No worker has reported yet: nothing is copied, and nothing is known about clusters and groups."
         )
         advice = "Start the workers (on the local estate by treeline up, else Celery's); read their logs."
-        last = max((each for each in (copied, controlled) if each), default=None)
+        last = max((report for report in (copied, controlled) if report), default=None)
         yield _absent("workers-silent", "Workers", text, advice, last, tree)
     elif not is_copying:
         text = f"No worker with the queue treeline.shifts {_reports(copied)}: nothing is copied."
@@ -84,11 +84,11 @@ def _absent(code: str, subject: str, text: str, advice: str, since: datetime | N
 
 def cluster_problems(facts: EstateFacts) -> Iterator[Problem]:
     """Yield the problems of offline clusters."""
-    yield from few_or_all([each for each in facts.clusters if each.is_offline], _offline)
+    yield from few_or_all([cluster for cluster in facts.clusters if cluster.is_offline], _offline)
 
 
 def _offline(found: Sequence[ClusterFact]) -> Problem:
-    names = [each.name for each in found]
+    names = [cluster.name for cluster in found]
     one = len(found) == 1
     return Problem(
         code="cluster-offline",
@@ -98,7 +98,7 @@ def _offline(found: Sequence[ClusterFact]) -> Problem:
         text=f"{listed(names)} {are(names)} offline{because(found[0].reason if one else None)}",
         advice="Start the brokers or mend the network; records wait on the other clusters and follow afterwards. "
         "To move the clients meanwhile, plan an emergency switch.",
-        since=oldest(each.since for each in found),
+        since=oldest(cluster.since for cluster in found),
         way_out=WayOut(label=f"Open {names[0]}", address=f"/clusters/{names[0]}")
         if one
         else WayOut(label="Open clusters", address="/clusters"),
@@ -109,16 +109,16 @@ def replication_problems(found: Sequence[ReplicationFact]) -> Iterator[Problem]:
     """Yield the gravest alert of each cluster's replication, if it is one of the estate."""
     order = list(_REPLICATION)
     gravest: dict[str, ReplicationFact] = {}
-    for each in sorted((each for each in found if each.alert in order), key=lambda each: order.index(each.alert)):
-        gravest.setdefault(each.cluster, each)
+    for fact in sorted((fact for fact in found if fact.alert in order), key=lambda fact: order.index(fact.alert)):
+        gravest.setdefault(fact.cluster, fact)
     for alert in order:
-        yield from few_or_all([each for each in gravest.values() if each.alert == alert], _replication)
+        yield from few_or_all([fact for fact in gravest.values() if fact.alert == alert], _replication)
 
 
 def _replication(found: Sequence[ReplicationFact]) -> Problem:
-    first, names = found[0], [each.cluster for each in found]
+    first, names = found[0], [fact.cluster for fact in found]
     severity, noun, what = _REPLICATION[first.alert]
-    total, advices = sum(each.count for each in found), {each.what_to_do for each in found}
+    total, advices = sum(fact.count for fact in found), {fact.what_to_do for fact in found}
     such_as = (
         f", such as {first.examples[0]}" if len(found) == 1 and first.examples and noun == "partition" else ""
     )

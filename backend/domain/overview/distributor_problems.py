@@ -75,7 +75,7 @@ _STARTING = _Words(
     kind=Kind.INFORMATION,
     severity=Severity.INFORMATION,
     what="starting",
-    advice="Nothing, unless it lasts: tasks wait for a worker.",
+    advice="No action is needed unless this lasts.",
 )
 _WAITING = _Words(
     code="distributor-waiting",
@@ -101,23 +101,29 @@ def distributor_problems(facts: EstateFacts) -> Iterator[Problem]:
     """Yield the problems of distributors, apart from what other problems explain."""
     if copying_is_silent(facts):
         return
-    away = {each.name for each in facts.clusters if each.is_offline}
-    own = [each for each in facts.distributors if not away & {each.cluster, each.target}]
-    told = [each for each in own if not each.is_told_elsewhere]
+    away = {cluster.name for cluster in facts.clusters if cluster.is_offline}
+    own = [
+        distributor for distributor in facts.distributors if not away & {distributor.cluster, distributor.target}
+    ]
+    unexplained = [distributor for distributor in own if not distributor.is_explained_elsewhere]
     for words in (_WAITING, *dict.fromkeys(_STATES.values())):
-        found = [each for each in told if _words(each, facts.now) is words]
+        found = [distributor for distributor in unexplained if _words(distributor, facts.now) is words]
         yield from few_or_all(found, partial(_problem, words))
-    late = [each for each in own if each.in_time is False and each.state in ("running", "degraded")]
+    late = [
+        distributor
+        for distributor in own
+        if distributor.in_time is False and distributor.state in ("running", "degraded")
+    ]
     yield from few_or_all(late, partial(_problem, _LATE))
 
 
-def _words(each: DistributorFact, now: datetime) -> _Words | None:
-    words, since = _STATES.get(each.state), each.waiting_since
+def _words(distributor: DistributorFact, now: datetime) -> _Words | None:
+    words, since = _STATES.get(distributor.state), distributor.waiting_since
     return _WAITING if words is _STARTING and since is not None and now - since > WAITING_AFTER else words
 
 
 def _problem(words: _Words, found: Sequence[DistributorFact]) -> Problem:
-    names = [f"{each.cluster} level {each.level}" for each in found]
+    names = [f"{distributor.cluster} level {distributor.level}" for distributor in found]
     first, one = found[0], len(found) == 1
     shown = f"{names[0]} to {first.target}" if one else listed(names)
     noun = "Distributor" if one else f"{len(found):,} distributors,"
@@ -129,7 +135,7 @@ def _problem(words: _Words, found: Sequence[DistributorFact]) -> Problem:
         subject=listed(names),
         text=f"{noun} {shown}{'' if one else ','} {are(names)} {words.what}{because(reason)}",
         advice=words.advice,
-        since=oldest(each.waiting_since for each in found) if words is _WAITING else None,
+        since=oldest(distributor.waiting_since for distributor in found) if words is _WAITING else None,
         way_out=_way_out(words, found),
     )
 

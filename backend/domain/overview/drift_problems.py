@@ -29,12 +29,12 @@ def drift_problems(facts: EstateFacts) -> Iterator[Problem]:
 
 
 def _apply(code: str, found: Sequence[ApplyFact]) -> Problem:
-    first, total = found[0], sum(each.count for each in found)
-    names = [each.cluster for each in found]
+    first, total = found[0], sum(fact.count for fact in found)
+    names = [fact.cluster for fact in found]
     one = total == 1
     what = "could not be applied" if code == "stream-not-applied" else "drifted, and could not be set back,"
     such_as = "" if one else f" ({first.stream} and others)"
-    reasons = {each.reason for each in found}
+    reasons = {fact.reason for fact in found}
     return Problem(
         code=code,
         kind=Kind.DRIFT,
@@ -43,15 +43,15 @@ def _apply(code: str, found: Sequence[ApplyFact]) -> Problem:
         text=f"{f'Stream {first.stream}' if one else counted(total, 'stream')}{such_as} {what} on "
         f"{listed(names)}{because(reasons.pop() if len(reasons) == 1 else None)}",
         advice="Change what the reason names, on the cluster or in the declaration; it is tried again by itself.",
-        since=oldest(each.since for each in found),
+        since=oldest(fact.since for fact in found),
         way_out=WayOut(label="Open stream", address=f"/tenants/{first.stream}") if one else _REASONS,
     )
 
 
 def _failing(found: Sequence[WebhookFact]) -> Problem:
-    names = [each.name for each in found]
+    names = [webhook.name for webhook in found]
     one = len(found) == 1
-    total = counted(sum(each.failed for each in found), "delivery", "deliveries")
+    total = counted(sum(webhook.failed for webhook in found), "delivery", "deliveries")
     return Problem(
         code="webhook-failing",
         kind=Kind.DRIFT,
@@ -59,7 +59,7 @@ def _failing(found: Sequence[WebhookFact]) -> Problem:
         subject=listed(names),
         text=f"{total} to {'webhook' if one else 'webhooks'} {listed(names)} failed: the receiver gets no events.",
         advice="Check the receiver, then send the failed deliveries again.",
-        since=oldest(each.since for each in found),
+        since=oldest(webhook.since for webhook in found),
         way_out=WayOut(label=f"Open {names[0]}", address=f"/webhooks/{names[0]}")
         if one
         else WayOut(label="Open webhooks", address="/webhooks"),

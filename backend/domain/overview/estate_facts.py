@@ -28,7 +28,7 @@ class DistributorFact:
     reason: str | None = None
     in_time: bool | None = None
     """None: not known."""
-    is_told_elsewhere: bool = False
+    is_explained_elsewhere: bool = False
     """True if losses, dead letters or streams that are not applied explain its state."""
     waiting_since: datetime | None = None
     """Time since when no worker has had one of its tasks; None: each is some worker's."""

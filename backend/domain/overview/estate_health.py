@@ -41,11 +41,11 @@ def _fine(facts: EstateFacts) -> str:
     if not facts.clusters:
         return "There are no clusters yet: add two to begin."
     total = len(facts.clusters)
-    online = f"{sum(not each.is_offline for each in facts.clusters):,} of {counted(total, 'cluster')} online"
+    online = f"{sum(not cluster.is_offline for cluster in facts.clusters):,} of {counted(total, 'cluster')} online"
     if not facts.has_tree:
         return f"{online}; nothing is copied between clusters before there is a tree."
     distributors = counted(len(facts.distributors), "distributor")
-    in_time = sum(each.in_time is True for each in facts.distributors)
+    in_time = sum(distributor.in_time is True for distributor in facts.distributors)
     unknown = len(facts.distributors) - in_time
     share = (
         f"{in_time:,} of {distributors} in time, {unknown:,} not known yet"
@@ -58,13 +58,13 @@ def _fine(facts: EstateFacts) -> str:
 def _counts(facts: EstateFacts) -> dict[str, int | None]:
     return {
         "clusters": len(facts.clusters),
-        "clusters_online": sum(not each.is_offline for each in facts.clusters),
+        "clusters_online": sum(not cluster.is_offline for cluster in facts.clusters),
         "distributors": len(facts.distributors),
-        "distributors_running": sum(each.state == "running" for each in facts.distributors),
-        "distributors_in_time": sum(each.in_time is True for each in facts.distributors),
-        "distributors_late": sum(each.in_time is False for each in facts.distributors),
-        "unacknowledged_losses": sum(each.count for each in (*facts.lost, *facts.possibly_lost)),
-        "dead_letters": sum(each.count for each in facts.dead_letters),
-        "groups_with_problems": sum(each.count for each in facts.groups),
-        "switches_running": sum(not each.has_failed for each in facts.switches),
+        "distributors_running": sum(distributor.state == "running" for distributor in facts.distributors),
+        "distributors_in_time": sum(distributor.in_time is True for distributor in facts.distributors),
+        "distributors_late": sum(distributor.in_time is False for distributor in facts.distributors),
+        "unacknowledged_losses": sum(fact.count for fact in (*facts.lost, *facts.possibly_lost)),
+        "dead_letters": sum(fact.count for fact in facts.dead_letters),
+        "groups_with_problems": sum(group.count for group in facts.groups),
+        "switches_running": sum(not switch.has_failed for switch in facts.switches),
     }

@@ -55,7 +55,7 @@ class Places:
     @property
     def name(self) -> str:
         """Return the names that there are, as a path."""
-        return "/".join(each for each in (self.tenant, self.instance, self.environment, self.stream) if each)
+        return "/".join(part for part in (self.tenant, self.instance, self.environment, self.stream) if part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +147,9 @@ def first_run(facts: FirstRunFacts) -> tuple[Step, ...]:
 
 def _clusters(facts: FirstRunFacts, number: int, progress: Progress) -> Step:
     clusters = facts.clusters or ()
-    findings = [_found(each) for each in clusters[:_MOST_NAMED]]
+    findings = [_found(cluster) for cluster in clusters[:_MOST_NAMED]]
     if facts.has_tree or len(clusters) > _MOST_NAMED:
-        online = sum(each.is_online for each in clusters)
+        online = sum(cluster.is_online for cluster in clusters)
         findings = [Finding(text=f"{online:,} of {counted(len(clusters), 'cluster')} online.", is_good=online > 0)]
     adding = Way(
         label="Add cluster" if clusters else "Add the first cluster",
@@ -167,20 +167,21 @@ def _clusters(facts: FirstRunFacts, number: int, progress: Progress) -> Step:
     )
 
 
-def _found(each: FirstCluster) -> Finding:
-    if each.is_online:
-        brokers = "" if each.brokers is None else f", {counted(each.brokers, 'broker')}"
-        return Finding(text=f"{each.name} is online{brokers}.")
+def _found(cluster: FirstCluster) -> Finding:
+    if cluster.is_online:
+        brokers = "" if cluster.brokers is None else f", {counted(cluster.brokers, 'broker')}"
+        return Finding(text=f"{cluster.name} is online{brokers}.")
     return Finding(
-        text=f"{each.name} is offline{because(each.reason)} Check its bootstrap servers and client properties.",
+        text=f"{cluster.name} is offline{because(cluster.reason)} "
+        "Check its bootstrap servers and client properties.",
         is_good=False,
-        label=f"Change {each.name}",
-        address=f"/clusters/{each.name}/-change",
+        label=f"Change {cluster.name}",
+        address=f"/clusters/{cluster.name}/-change",
     )
 
 
 def _tree(facts: FirstRunFacts, number: int, progress: Progress) -> Step:
-    names = [each.name for each in facts.clusters or ()]
+    names = [cluster.name for cluster in facts.clusters or ()]
     way = None
     if progress is Progress.NEXT:
         way = Way(label="Form the tree", address=tree_of(names), action=Action.CHANGE_ESTATE)

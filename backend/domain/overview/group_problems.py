@@ -53,13 +53,13 @@ LATE_MS = 300_000
 
 def group_problems(found: Sequence[GroupsFact]) -> Iterator[Problem]:
     """Yield a problem for each diagnosis that is one, with the groups that lag most."""
-    by_code = {each.code: each for each in found if each.count}
+    by_code = {fact.code: fact for fact in found if fact.count}
     yield from (_problem(by_code[code]) for code in CODES if code in by_code)
 
 
 def _problem(found: GroupsFact) -> Problem:
     what, advice = _WORDS[found.code]
-    names = [f"{each.name} on {each.cluster}" for each in found.worst]
+    names = [f"{group.name} on {group.cluster}" for group in found.worst]
     first, one = found.worst[0], found.count == 1
     if one:
         text = f"Group {names[0]}: {first.text}"
@@ -75,6 +75,6 @@ def _problem(found: GroupsFact) -> Problem:
         subject=names[0] if one else counted(found.count, "consumer group"),
         text=text,
         advice=advice,
-        since=oldest(each.since for each in found.worst),
+        since=oldest(group.since for group in found.worst),
         way_out=way_out,
     )

@@ -64,7 +64,7 @@ def loss_problems(facts: EstateFacts) -> Iterator[Problem]:
 
 def _problem(loss: _Loss, found: Sequence[OpenFact]) -> Problem:
     first = found[0]
-    where = listed([f"{each.cluster} level {each.level}" for each in found])
+    where = listed([f"{fact.cluster} level {fact.level}" for fact in found])
     way_out = _LOSSES
     if loss.label is not None and len(found) == 1:
         form = address("/losses/-acknowledge", cluster=first.cluster, level=str(first.level))
@@ -74,8 +74,8 @@ def _problem(loss: _Loss, found: Sequence[OpenFact]) -> Problem:
         kind=Kind.DATA_LOSS,
         severity=loss.severity,
         subject=where,
-        text=f"{counted(sum(each.count for each in found), loss.what)} at {where}.",
+        text=f"{counted(sum(fact.count for fact in found), loss.what)} at {where}.",
         advice=loss.advice,
-        since=oldest(each.since for each in found),
+        since=oldest(fact.since for fact in found),
         way_out=way_out,
     )

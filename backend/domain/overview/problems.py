@@ -81,7 +81,9 @@ class Health:
     @property
     def severity(self) -> Severity:
         """Return the severity of the gravest problem; `information`: there is none."""
-        return min((each.severity for each in self.problems), key=_SEVERITIES.index, default=Severity.INFORMATION)
+        return min(
+            (problem.severity for problem in self.problems), key=_SEVERITIES.index, default=Severity.INFORMATION
+        )
 
     @property
     def is_fine(self) -> bool:
@@ -94,8 +96,8 @@ _KINDS, _SEVERITIES = list(Kind), list(Severity)
 
 def judge(found: Iterable[Problem], fine: str, counts: Mapping[str, int | None]) -> Health:
     """Return the verdict on problems in any order; `fine` is the sentence for the case that there is none."""
-    problems = sorted(found, key=lambda each: (_KINDS.index(each.kind), _SEVERITIES.index(each.severity)))
-    real = [each for each in problems if each.kind is not Kind.INFORMATION]
+    problems = sorted(found, key=lambda problem: (_KINDS.index(problem.kind), _SEVERITIES.index(problem.severity)))
+    real = [problem for problem in problems if problem.kind is not Kind.INFORMATION]
     verdict = fine
     if real:
         more = f" {counted(len(real) - 1, 'more problem')}." if len(real) > 1 else ""
@@ -108,7 +110,7 @@ def few_or_all(found: Sequence[T], problem: Callable[[Sequence[T]], Problem]) ->
     if len(found) > FEW:
         yield problem(found)
     else:
-        yield from (problem([each]) for each in found)
+        yield from (problem([item]) for item in found)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -139,7 +141,7 @@ def because(reason: str | None) -> str:
 
 def oldest(times: Iterable[datetime | None]) -> datetime | None:
     """Return the earliest of the known times; None if none is known."""
-    return min((each for each in times if each is not None), default=None)
+    return min((moment for moment in times if moment is not None), default=None)
 
 
 def address(path: str, **query: str) -> str:
@@ -150,4 +152,4 @@ def address(path: str, **query: str) -> str:
 
 def _quoted(text: str) -> str:
     """Quote a text as RFC 3986 says; names of groups may have any character."""
-    return "".join(each if each in _PLAIN else f"%{byte:02X}" for each in text for byte in each.encode())
+    return "".join(sign if sign in _PLAIN else f"%{byte:02X}" for sign in text for byte in sign.encode())

@@ -40,7 +40,7 @@ def service_problems(facts: EstateFacts) -> Iterator[Problem]:
 
 
 def _unreachable(found: Sequence[NodeFact]) -> Problem:
-    names = [each.node for each in found]
+    names = [node.node for node in found]
     return Problem(
         code="zone-node-unreachable",
         kind=Kind.AVAILABILITY,
@@ -49,6 +49,6 @@ def _unreachable(found: Sequence[NodeFact]) -> Problem:
         text=f"{'Node' if len(names) == 1 else 'Nodes'} {listed(names)} of the zone router {are(names)} "
         "unreachable: the clients of its zone reach brokers in other zones.",
         advice="Start the node; if it will not return, forget it, so that the committed epoch does not wait.",
-        since=oldest(each.since for each in found),
+        since=oldest(node.since for node in found),
         way_out=WayOut(label="Open zones", address="/zones"),
     )

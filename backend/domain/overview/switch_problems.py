@@ -14,57 +14,57 @@ STUCK_AFTER = timedelta(minutes=10)
 
 def switch_problems(found: Sequence[SwitchFact], now: datetime) -> Iterator[Problem]:
     """Yield the problems of switches, and the information that one is in progress."""
-    for each in found:
-        is_stuck = each.is_holding and each.since is not None and now - each.since > STUCK_AFTER
-        yield _failed(each) if each.has_failed else _stuck(each) if is_stuck else _running(each)
+    for switch in found:
+        is_stuck = switch.is_holding and switch.since is not None and now - switch.since > STUCK_AFTER
+        yield _failed(switch) if switch.has_failed else _stuck(switch) if is_stuck else _running(switch)
 
 
-def _who(each: SwitchFact) -> str:
-    whose = f" of {listed(each.places)}" if each.places else ""
-    name = "The switch" if each.number is None else f"Switch {each.number}"
-    return f"{name} of clients{whose} from {each.source} to {each.target}"
+def _who(switch: SwitchFact) -> str:
+    whose = f" of {listed(switch.places)}" if switch.places else ""
+    name = "The switch" if switch.number is None else f"Switch {switch.number}"
+    return f"{name} of clients{whose} from {switch.source} to {switch.target}"
 
 
-def _way_out(each: SwitchFact) -> WayOut:
-    if each.places:
-        return WayOut(label="Open environment", address=f"/tenants/{each.places[0]}")
-    return WayOut(label="Open switch", address=f"/switches/{each.id}")
+def _way_out(switch: SwitchFact) -> WayOut:
+    if switch.places:
+        return WayOut(label="Open environment", address=f"/tenants/{switch.places[0]}")
+    return WayOut(label="Open switch", address=f"/switches/{switch.id}")
 
 
-def _failed(each: SwitchFact) -> Problem:
+def _failed(switch: SwitchFact) -> Problem:
     return Problem(
         code="switch-failed",
         kind=Kind.DRIFT,
         severity=Severity.WARNING,
-        subject=each.id,
-        text=f"{_who(each)} failed{because(each.reason)}",
+        subject=switch.id,
+        text=f"{_who(switch)} failed{because(switch.reason)}",
         advice="The clients stay where they were: remove the cause, then plan the switch again.",
-        since=each.since,
-        way_out=_way_out(each),
+        since=switch.since,
+        way_out=_way_out(switch),
     )
 
 
-def _stuck(each: SwitchFact) -> Problem:
+def _stuck(switch: SwitchFact) -> Problem:
     return Problem(
         code="switch-stuck",
         kind=Kind.AVAILABILITY,
         severity=Severity.CRITICAL,
-        subject=each.id,
-        text=f"{_who(each)} is stuck in the phase {each.phase}: the clients wait{because(each.reason)}",
+        subject=switch.id,
+        text=f"{_who(switch)} is stuck in the phase {switch.phase}: the clients wait{because(switch.reason)}",
         advice="See what it waits for: continue without clients that do not respond, or abort the switch.",
-        since=each.since,
-        way_out=_way_out(each),
+        since=switch.since,
+        way_out=_way_out(switch),
     )
 
 
-def _running(each: SwitchFact) -> Problem:
+def _running(switch: SwitchFact) -> Problem:
     return Problem(
         code="switch-running",
         kind=Kind.INFORMATION,
         severity=Severity.INFORMATION,
-        subject=each.id,
-        text=f"{_who(each)} is in progress: {each.phase}.",
+        subject=switch.id,
+        text=f"{_who(switch)} is in progress: {switch.phase}.",
         advice="Watch its progress, or abort it before the clients move.",
-        since=each.since,
-        way_out=_way_out(each),
+        since=switch.since,
+        way_out=_way_out(switch),
     )

@@ -34,9 +34,9 @@ def tenant_health(facts: TenantFacts) -> Health:
 def _problems(facts: TenantFacts) -> Iterator[Problem]:
     yield from group_problems(facts.groups)
     yield from switch_problems(facts.switches, facts.now)
-    failed = [each for each in facts.pending if each.has_failed]
-    waiting = [each for each in facts.pending if not each.has_failed and _is_old(each, facts.now)]
-    fresh = [each for each in facts.pending if not each.has_failed and not _is_old(each, facts.now)]
+    failed = [stream for stream in facts.pending if stream.has_failed]
+    waiting = [stream for stream in facts.pending if not stream.has_failed and _is_old(stream, facts.now)]
+    fresh = [stream for stream in facts.pending if not stream.has_failed and not _is_old(stream, facts.now)]
     yield from few_or_all(failed, _failed)
     yield from few_or_all(waiting, _waiting)
     yield from few_or_all(fresh, _fresh)
@@ -56,8 +56,8 @@ def _counts(facts: TenantFacts) -> dict[str, int | None]:
         "streams": facts.streams,
         "streams_not_applied": _not_applied(facts),
         "groups": facts.groups_observed,
-        "groups_with_problems": sum(each.count for each in facts.groups),
-        "switches_running": sum(not each.has_failed for each in facts.switches),
+        "groups_with_problems": sum(group.count for group in facts.groups),
+        "switches_running": sum(not switch.has_failed for switch in facts.switches),
     }
 
 
@@ -65,8 +65,8 @@ def _not_applied(facts: TenantFacts) -> int:
     return len(facts.pending) + facts.more_pending
 
 
-def _is_old(each: StreamFact, now: datetime) -> bool:
-    return each.since is not None and now - each.since > PENDING_AFTER
+def _is_old(stream: StreamFact, now: datetime) -> bool:
+    return stream.since is not None and now - stream.since > PENDING_AFTER
 
 
 def _failed(found: Sequence[StreamFact]) -> Problem:
@@ -93,7 +93,7 @@ def _stream(
     advice: str,
     is_state: bool = False,
 ) -> Problem:
-    names, first = [each.stream for each in found], found[0]
+    names, first = [stream.stream for stream in found], found[0]
     verb = f"{are(names)} {what}" if is_state else what
     where = f"on {first.clusters - first.applied:,} of {counted(first.clusters, 'cluster')}"
     return Problem(
@@ -104,7 +104,7 @@ def _stream(
         text=f"{'Stream' if len(names) == 1 else 'Streams'} {listed(names)} {verb} "
         f"{where if len(names) == 1 else 'everywhere'}.",
         advice=advice,
-        since=oldest(each.since for each in found),
+        since=oldest(stream.since for stream in found),
         way_out=WayOut(label="Open stream", address=f"/tenants/{names[0]}")
         if len(names) == 1
         else WayOut(label="Open tenants", address="/tenants"),

@@ -37,7 +37,10 @@ AT_RISK = "records_at_risk"
 
 @dataclass(frozen=True, kw_only=True)
 class StartSwitch:
-    """Start a switch. `moves` and `generation` come from discovery; `busy`: tenant -> switch that moves it."""
+    """Start a switch. `moves` and `generation` come from discovery.
+
+    `busy`: tenant -> switch that moves it, by its number and clusters.
+    """
 
     switch: str
     source: str

@@ -288,7 +288,7 @@ class Facts:
     active: tuple[ActiveFact, ...]
     """Active clusters of all environments."""
     busy: Mapping[str, str]
-    """Tenant -> the switch that moves it."""
+    """Tenant -> the switch that moves it, by its number and clusters."""
     edges: Mapping[tuple[str, int], EdgeFact]
     streams: tuple[StreamFact, ...]
     """Streams of moved environments."""

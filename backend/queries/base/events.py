@@ -6,7 +6,7 @@ Used by GET /api/v1/events, /api/v1/events/head and /api/v1/events/verification.
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +21,9 @@ from backend.eventlog.verification import Verification
 
 _NO_EVENTS_TO_DECODE = EventRegistry()
 _NEAR_EVENTS = 10_000
+_CLOCKS_DIFFER = timedelta(minutes=2)
+"""Events have the time of the process that appended them, positions the order in which they were appended."""
+_LAST = 2**63 - 1
 # Every process queries this about once a second: built once, with one parameter for any number of names.
 _NEWEST_POSITION = (
     sa.select(events.c.position)
@@ -38,16 +41,18 @@ def list_events(
     stream_prefix: str | None = None,
     name: str = "",
     actor: str = "",
+    since: datetime | None = None,
     tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
     """Return up to `limit` stored events after a position; `vars(item)` has the contract's fields.
 
     `tenants`: only events of these and of their applications; `stream_prefix`: only streams with this prefix;
-    `name` and `actor`: only events of this name and actor. Events are not decoded, so an older program lists a
-    newer one's events too.
+    `name`, `actor` and `since`: only events of this name and actor, and none before this time. Events are not
+    decoded, so an older program lists a newer one's events too.
     """
-    if name or actor:
+    if name or actor or since is not None:
         query = sa.select(events).where(events.c.position > after)
+        query = query.where(*is_since(since)) if since is not None else query
         query = query.where(events.c.name == name) if name else query
         query = query.where(actor_of == actor) if actor else query
         query = query.where(_begins(stream_prefix)) if stream_prefix else query
@@ -85,11 +90,13 @@ def events_before(
     stream_prefix: str = "",
     name: str = "",
     actor: str = "",
+    since: datetime | None = None,
     tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
     """Return the newest events below a position, newest first, with the given filters.
 
-    Route epochs are included only with a filter. `tenants` is that of `list_events`.
+    Route epochs are included only with another filter than a time. `since` and `tenants` are those of
+    `list_events`.
     """
     query = sa.select(events).where(events.c.position < before)
     order = events.c.position.desc()
@@ -104,9 +111,23 @@ def events_before(
         query = query.where(events.c.name == name)
     if actor:
         query = query.where(actor_of == actor)
+    if since is not None:
+        query = query.where(*is_since(since))
     if tenants is not None:
         query = query.where(of_tenants(tenants))
     return [stored_of(row) for row in connection.execute(query.order_by(order).limit(most))]
+
+
+def is_since(moment: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Return conditions on events that were not appended before a moment."""
+    return events.c.position >= first_position(moment), events.c.time >= moment
+
+
+def first_position(since: datetime) -> ColumnElement[int]:
+    """Return the position from which events may be as late as a moment, found by the index on times."""
+    near = events.alias("near").c
+    first = sa.select(near.position).where(near.time >= since - _CLOCKS_DIFFER).order_by(near.time).limit(1)
+    return sa.func.coalesce(first.scalar_subquery(), _LAST)
 
 
 def event_at(connection: Connection, position: int, tenants: Collection[str] | None = None) -> StoredEvent | None:

@@ -17,6 +17,8 @@ from backend.projections.placements import placements
 from backend.projections.switches import switches
 from backend.projections.temporal import as_of
 
+ARROW = "→"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchNamed:
@@ -26,6 +28,26 @@ class SwitchNamed:
     source: str
     target: str
 
+    @property
+    def short(self) -> str:
+        """Return the short name, such as `Switch 12`."""
+        return f"Switch {self.number}"
+
+    @property
+    def full(self) -> str:
+        """Return the name, such as `Switch 12 · cluster-1 → cluster-2`."""
+        return f"{self.short} · {self.source} {ARROW} {self.target}"
+
+    @property
+    def unnumbered(self) -> str:
+        """Return the name for readers who may not know how many switches there were."""
+        return f"Switch {self.source} {ARROW} {self.target}"
+
+    @property
+    def in_sentence(self) -> str:
+        """Return what follows the word `switch` in a sentence, such as `12 (cluster-1 → cluster-2)`."""
+        return f"{self.number} ({self.source} {ARROW} {self.target})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementNamed:
@@ -33,6 +55,16 @@ class PlacementNamed:
 
     number: int
     cluster: str
+
+    @property
+    def short(self) -> str:
+        """Return the short name, such as `Placement 3`."""
+        return f"Placement {self.number}"
+
+    @property
+    def full(self) -> str:
+        """Return the name, such as `Placement 3 · cluster-2`."""
+        return f"{self.short} · {self.cluster}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +92,16 @@ def name_placements(connection: Connection, ids: Collection[str]) -> dict[str, P
 
 def names_in(connection: Connection, events: Iterable[StoredEvent]) -> Names:
     """Return the names of all switches and placements that events mention by id, with two statements at most."""
+    return names_of(connection, (event.data for event in events))
+
+
+def names_of(connection: Connection, data: Iterable[Mapping[str, Any]]) -> Names:
+    """Return the same for the data of events."""
     found: dict[str, set[str]] = {"switch": set(), "placement": set()}
-    for event in events:
+    for each in data:
         for kind, ids in found.items():
-            if isinstance(event.data.get(kind), str):
-                ids.add(event.data[kind])
+            if isinstance(each.get(kind), str):
+                ids.add(each[kind])
     return Names(
         switches=name_switches(connection, found["switch"]),
         placements=name_placements(connection, found["placement"]),

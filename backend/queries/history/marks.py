@@ -8,23 +8,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import ColumnElement, Connection, Row
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from backend.eventlog.tables import events
+from backend.queries.base.names_of_events import Names, names_of
 
 SENTENCES: Mapping[str, str] = {
-    "SwitchStarted": "Switch from {source} to {target} started",
-    "SwitchCompleted": "Switch completed",
-    "SwitchAborted": "Switch aborted",
-    "SwitchFailed": "Switch failed",
-    "TreeReplaced": "Tree changed",
+    "SwitchStarted": "{name} started",
+    "SwitchCompleted": "{name} completed",
+    "SwitchAborted": "{name} aborted",
+    "SwitchFailed": "{name} failed",
+    "TreeReplaced": "Tree changed: {clusters}",
     "DistributorTargetSwitched": "{cluster} level {level} copies to {target} instead of {previous}",
     "PrimaryMoved": "Primary moved to {cluster}",
-    "PlacementRunStarted": "Replicas of {cluster} are being moved",
-    "PlacementRunEnded": "Move of replicas of {cluster} ended",
+    "PlacementRunStarted": "{name}: replicas are being moved",
+    "PlacementRunEnded": "{name}: {state}",
 }
-"""Events that are marks, with their sentences."""
+"""Events that are marks, with their sentences; `name` is that of the event's switch or placement."""
 _OF_SWITCHES = frozenset({"SwitchStarted", "SwitchCompleted", "SwitchAborted", "SwitchFailed"})
 _CLOCKS_DIFFER = timedelta(minutes=2)
 """Events have the time of the process that appended them, positions the order in which they were appended."""
@@ -39,6 +40,8 @@ class Mark:
     position: int
     time: datetime
     text: str
+    name: str | None
+    """Name of the switch or placement; None for other events."""
 
 
 class _Known(dict[str, Any]):
@@ -54,10 +57,31 @@ def marks(
     `tenants`: only switches that move clients of these tenants; None: all marks.
     """
     rows = connection.execute(marks_query(from_ms, to_ms, tenants, most)).all()
-    return [
-        Mark(position=row.position, time=row.time, text=SENTENCES[row.name].format_map(_Known(row.data)))
-        for row in reversed(rows)
-    ]
+    names = names_of(connection, (row.data for row in rows))
+    return [_mark(row, names, numbered=tenants is None) for row in reversed(rows)]
+
+
+def _mark(row: Row[Any], names: Names, *, numbered: bool) -> Mark:
+    known, name = _Known(row.data), None
+    if "switch" in row.data:
+        switch = names.switches.get(row.data["switch"])
+        # A number would tell tenants how many switches there were.
+        name = "Switch" if switch is None else switch.full if numbered else switch.unnumbered
+    elif "placement" in row.data:
+        placement = names.placements.get(row.data["placement"])
+        name = "Placement" if placement is None else placement.full
+    if row.name == "PlacementRunEnded":
+        known["state"] = str(row.data.get("state", "ended")).replace("-", " ")
+    if row.name == "TreeReplaced":
+        # A tree of one cluster has no distributors.
+        number = len({cluster for cluster, _, _ in row.data.get("targets", ())}) or 1
+        known["clusters"] = "1 cluster" if number == 1 else f"{number} clusters"
+    return Mark(
+        position=row.position,
+        time=row.time,
+        text=SENTENCES[row.name].format_map(_Known({**known, "name": name})),
+        name=name,
+    )
 
 
 def marks_query(from_ms: int, to_ms: int, tenants: Collection[str] | None, most: int) -> sa.Select[Any]:

@@ -82,6 +82,8 @@ class ObservationRow:
     cluster: str
     age_seconds: float | None
     """Seconds since the last observation that succeeded, by the database's clock; None: none did."""
+    observed_at: datetime | None
+    """Time of that observation."""
     groups: int
     reason: str | None
     """Reason for which the last observation failed, or lacks a broker; None if it is complete."""
@@ -267,11 +269,13 @@ def groups_called(
 def list_observations(connection: Connection) -> list[ObservationRow]:
     """Return how the last observation of each cluster went, by cluster."""
     t = group_observations.c
-    query = sa.select(t.cluster, _AGE.label("age"), t.groups, t.reason, t.truncated).order_by(t.cluster)
+    age = _AGE.label("age")
+    query = sa.select(t.cluster, age, t.observed_at, t.groups, t.reason, t.truncated).order_by(t.cluster)
     return [
         ObservationRow(
             cluster=row.cluster,
             age_seconds=None if row.age is None else max(0.0, float(row.age)),
+            observed_at=row.observed_at,
             groups=row.groups,
             reason=row.reason,
             truncated=row.truncated,

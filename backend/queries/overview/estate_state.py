@@ -136,7 +136,7 @@ def _distributor_facts(
             state=row.observed.state,
             reason=row.observed.reason,
             in_time=row.observed.in_time,
-            is_told_elsewhere=row.observed.state == "degraded"
+            is_explained_elsewhere=row.observed.state == "degraded"
             and ((row.cluster, row.level) in troubled or bool(refusing & {row.cluster, row.target})),
             waiting_since=waiting.get((row.cluster, row.level)),
         )

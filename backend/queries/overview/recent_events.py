@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from backend.eventlog.recorded import StoredEvent
 from backend.eventlog.store import stored_of
 from backend.eventlog.tables import events
-from backend.queries.base.events import streams_of
+from backend.queries.base.events import first_position, is_since, streams_of
 
 MOST_COUNTED = 1_000
 """Events of one kind that are counted; more are as many."""
 _MOST_OF_TENANTS = 300
 """Newest events of each of a tenant's event streams among which those of the last day are counted."""
-_CLOCKS_DIFFER = timedelta(minutes=2)
-"""Events have the time of the process that appended them, positions the order in which they were appended."""
-_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +28,7 @@ class RecentEvents:
 
     counts: Mapping[str, int]
     newest: Mapping[str, StoredEvent]
+    since: datetime
     is_partial: bool = False
     """True if there may be more of each kind: only the newest events were looked at."""
 
@@ -42,7 +40,7 @@ def recent_events(connection: Connection, since: datetime, names: Collection[str
     named = named.render_derived("named")
     of_name = (
         sa.select(events.c.position)
-        .where(events.c.name == named.c.name, events.c.position >= _begin(since), events.c.time >= since)
+        .where(events.c.name == named.c.name, *is_since(since))
         .order_by(events.c.position.desc())
         .limit(MOST_COUNTED)
         .lateral("of_name")
@@ -54,6 +52,7 @@ def recent_events(connection: Connection, since: datetime, names: Collection[str
     return RecentEvents(
         counts={row[0]: row[1] for row in rows},
         newest={event.name: event for event in map(stored_of, connection.execute(newest))},
+        since=since,
     )
 
 
@@ -70,7 +69,7 @@ def recent_events_of(
     own = sa.select(*of_stream.c).select_from(named.join(of_stream, sa.true()))
     begins = sa.or_(sa.false(), *(events.c.stream.startswith(each, autoescape=True) for each in below))
     last = events.c.position.desc()
-    of_day = sa.select(events).where(begins, events.c.position >= _begin(since))
+    of_day = sa.select(events).where(begins, events.c.position >= first_position(since))
     applications = connection.execute(of_day.order_by(last).limit(_MOST_OF_TENANTS)).all()
     counts: Counter[str] = Counter()
     newest: dict[str, StoredEvent] = {}
@@ -82,10 +81,4 @@ def recent_events_of(
             counts[event.name] += 1
             before = newest.setdefault(event.name, event)
             newest[event.name] = max(before, event, key=lambda each: each.position)
-    return RecentEvents(counts=counts, newest=newest, is_partial=is_partial)
-
-
-def _begin(since: datetime) -> ColumnElement[int]:
-    near = events.alias("near").c
-    first = sa.select(near.position).where(near.time >= since - _CLOCKS_DIFFER).order_by(near.time).limit(1)
-    return sa.func.coalesce(first.scalar_subquery(), _LAST)
+    return RecentEvents(counts=counts, newest=newest, since=since, is_partial=is_partial)

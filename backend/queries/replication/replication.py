@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,6 +34,8 @@ class ReplicationRow:
     """Seconds since the observation, by the database's clock."""
     reason: str | None
     """Reason for which later observations failed."""
+    observed_at: datetime | None = None
+    """Time of the observation; None for an earlier position, too."""
 
 
 def find_replication(connection: Connection, kafka_cluster_id: str | None) -> ReplicationRow:
@@ -45,11 +48,13 @@ def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | N
     kept = cluster_replication.c
     # There are many topics; they are queried by name.
     health = kept.health.delete_path([_TOPICS]).label("health")
-    query = sa.select(kept.kafka_cluster_id, kept.reason, health, _AGE.label("age"))
+    query = sa.select(kept.kafka_cluster_id, kept.reason, health, _AGE.label("age"), kept.seen_at)
     known = [each for each in kafka_cluster_ids if each is not None]
     rows = connection.execute(query.where(kept.kafka_cluster_id.in_(known)))
     found = {
-        row.kafka_cluster_id: ReplicationRow(health=row.health, age_seconds=_seconds(row.age), reason=row.reason)
+        row.kafka_cluster_id: ReplicationRow(
+            health=row.health, age_seconds=_seconds(row.age), reason=row.reason, observed_at=row.seen_at
+        )
         for row in rows
     }
     nothing = ReplicationRow(health=None, age_seconds=None, reason=None)

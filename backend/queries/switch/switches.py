@@ -71,8 +71,10 @@ def moving_switches(connection: Connection) -> list[SwitchRow]:
 
 
 def busy_tenants(connection: Connection) -> Mapping[str, str]:
-    """Return tenant -> the switch that is about to move it."""
-    return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
+    """Return tenant -> the switch that is about to move it, such as `12 (c1 → c2)`."""
+    found = moving_switches(connection)
+    names = name_switches(connection, [row.id for row in found])
+    return {tenant: names[row.id].in_sentence for row in found for tenant in row.tenants}
 
 
 def held_environments(connection: Connection, *, numbered: bool = False) -> dict[tuple[str, str], str]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from backend.changes import clusters as changes
 from backend.domain.access.access import Action
 from backend.domain.base.errors import FieldError, ValueInvalid
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.clusters.clusters import ClusterRow, find_cluster, trees_with
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import moving_switches
@@ -46,6 +47,7 @@ def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
     name = row.name
     places = {each.place for each in list_active(connection) if each.cluster == name}
     switches = [each for each in moving_switches(connection) if name in (each.source, each.target)]
+    named = name_switches(connection, [each.id for each in switches])
     in_tree = bool(trees_with(connection, name))
     unreplicated_records = records_at_risk(connection).get(name) if in_tree else None
     plan = (("Plan switch", f"/switches/plan?from={quote(name)}"),)
@@ -55,8 +57,8 @@ def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
     shown += [
         Step(
             False,
-            f"Switch {each.id} moves clients from {each.source} to {each.target}: wait for it, or abort it.",
-            ((f"Switch {each.id}", f"/switches/{each.id}"),),
+            f"{named[each.id].short} moves clients from {each.source} to {each.target}: wait for it, or abort it.",
+            ((named[each.id].full, f"/switches/{each.id}"),),
         )
         for each in switches
     ]

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from backend.changes.undoing.finding import FINDERS
 from backend.domain.access.access import Action, Caller, may, tenants_read
 from backend.domain.base.errors import NotFound
+from backend.domain.base.given_times import time_since
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.base import events
 from backend.queries.base.differences import differences
@@ -35,6 +36,7 @@ MOST_POSITIONS = 2**63 - 1
 _SAME_REQUEST = 50
 Text = Annotated[str, Query(max_length=1200)]
 Position = Annotated[str, Query(max_length=40)]
+Time = Annotated[str, Query(max_length=40)]
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,14 @@ class Asked:
     """Prefix of event streams' names."""
     name: str
     actor: str
+    since: str
+    """Time from which events are shown, in UTC."""
 
     def query(self, **more: int) -> str:
         """Return the filters as the query part of an address."""
-        given = {"of": self.of, "stream": self.stream, "name": self.name, "actor": self.actor, **more}
-        return urlencode({key: value for key, value in given.items() if value})
+        given: dict[str, Any] = {"of": self.of, "stream": self.stream, "name": self.name, "actor": self.actor}
+        given |= {"since": self.since, **more}
+        return urlencode({key: value for key, value in given.items() if value}, safe=":")
 
 
 @router.get(TIMELINE)
@@ -63,12 +68,13 @@ def timeline_page(
     stream: Text = "",
     name: Text = "",
     actor: Text = "",
+    since: Time = "",
     before: Position = "",
     at: At = None,
 ) -> Response:
     """Show events, newest first: all, or those below a position; now or at an earlier position."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, _asked(of, stream, name, actor), before, at)
+    context = _listed(services, caller, _asked(of, stream, name, actor, since), before, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -80,6 +86,7 @@ def timeline_live(
     stream: Text = "",
     name: Text = "",
     actor: Text = "",
+    since: Time = "",
     seen: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
 ) -> Response:
     """Return the changed part of the newest page; 204 while the log has not grown."""
@@ -88,7 +95,7 @@ def timeline_live(
         with services.looking() as connection:
             if events.head(connection).position == seen:
                 return Response(status_code=204)
-    context = _listed(services, caller, _asked(of, stream, name, actor), "", None)
+    context = _listed(services, caller, _asked(of, stream, name, actor, since), "", None)
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
 
 
@@ -192,6 +199,7 @@ def _listed(
             stream_prefix=asked.stream,
             name=asked.name,
             actor=asked.actor,
+            since=time_since(asked.since),
             tenants=tenants_read(caller),
         )
         items = timeline_items(connection, found[:MOST_SHOWN])
@@ -218,5 +226,8 @@ def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
-def _asked(of: str, stream: str, name: str, actor: str) -> Asked:
-    return Asked(*map(plain, (of, stream, name, actor)))
+def _asked(of: str, stream: str, name: str, actor: str, since: str) -> Asked:
+    moment = time_since(since.strip())
+    # In UTC without a zone, as the form's field takes it.
+    at = "" if moment is None else moment.replace(tzinfo=None).isoformat(timespec="seconds")
+    return Asked(plain(of), plain(stream), plain(name), plain(actor), at)

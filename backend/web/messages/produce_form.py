@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from backend.domain.access.access import Action
+from backend.domain.access.access import Action, may
 from backend.domain.base import json_text
 from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.names.names import StreamName
@@ -20,6 +20,7 @@ from backend.eventlog.recorded import RecordedEvent
 from backend.messages import production, production_run
 from backend.messages.production import Content, Production, Wanted
 from backend.messages.request import HIGHEST
+from backend.queries.base.names_of_events import name_switches
 from backend.queries.tenants.streams import find_stream
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
@@ -254,6 +255,7 @@ def message_produced(
     caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
     with services.reading() as connection:
         find_stream(connection, name)
+        named = name_switches(connection, [switch] if switch else [])
     here = _address(name)
     if not cluster:
         return RedirectResponse(here, 303)
@@ -267,6 +269,8 @@ def message_produced(
         **place,
         "is_confirmed": is_confirmed,
         "switch": switch,
+        # Its number would tell others how many switches there were.
+        "switch_named": named.get(switch) if may(caller, Action.READ_ESTATE) else None,
         "message": f"{here}?{urlencode({**place, 'begin': 'offset'} if is_confirmed else newest)}",
         "trace": f"/trace?{urlencode({'stream': str(name), **place})}",
         "another": f"{here}/-produce?{urlencode({'cluster': cluster})}",

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from markupsafe import Markup
 from sqlalchemy import Connection
 
 from backend.csv_lines import csv_lines
@@ -37,6 +38,7 @@ from backend.web.offsets.group_words import LABELS, severity
 from backend.web.tables.table import Column, Table
 from backend.web.tables.table_query import TableParameters, TableQuery
 from backend.web.words.figures import plain, span
+from backend.web.words.instants import when
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -52,6 +54,7 @@ COLUMNS = (
 )
 _EXPORTED_AT_ONCE = 200
 _STALE_SECONDS = 120
+_NOT_OBSERVED = Markup("The groups of {} are not observed{}. Last observation: {}.")
 _TRENDS = RecentSparklines(LAG)
 _TABLE = Table[GroupSummary](
     "groups",
@@ -183,15 +186,15 @@ def _with_history(connection: Connection, caller: Caller, rows: Sequence[GroupSu
 
 
 def _problems(rows: list[ObservationRow], clusters: list[str], whole: bool) -> list[str]:
-    """Return a sentence for each cluster whose groups are not observed, or not all of them."""
-    found = []
+    """Return a sentence, as text or HTML, for each cluster whose groups are not observed, or not all of them."""
+    found: list[str] = []
     for each in rows:
         if each.cluster not in clusters:
             continue
-        seen = "never" if each.age_seconds is None else f"{span(each.age_seconds * 1000)} ago"
         if each.reason is not None or (each.age_seconds or 0) > _STALE_SECONDS:
             why = f": {each.reason}" if each.reason and whole else ""
-            found.append(f"The groups of {each.cluster} are not observed{why}. Last observation: {seen}.")
+            seen = "never" if each.observed_at is None else when(each.observed_at, zone=True)
+            found.append(_NOT_OBSERVED.format(each.cluster, why, seen))
         elif each.truncated and whole:
             found.append(
                 f"{each.cluster} has more groups than are observed: see the setting TREELINE_GROUPS_MOST."

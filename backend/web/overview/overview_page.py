@@ -30,7 +30,7 @@ from backend.web.history.recent_sparklines import RecentSparklines
 from backend.web.overview.cluster_cards import COMPACT_FROM, cluster_cards
 from backend.web.overview.problem_view import health_view
 from backend.web.overview.small_tree import small_tree
-from backend.web.overview.today_view import NAMES, happened, since
+from backend.web.overview.today_view import NAMES, happened, since, timeline_since
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -107,6 +107,7 @@ def _of_estate(services: ConsoleServices) -> Mapping[str, Any]:
         "is_compact": len(state.clusters) >= COMPACT_FROM,
         "tree": tree,
         "today": today,
+        "day_address": timeline_since(since(facts.now)),
         "steps": steps,
     }
 
@@ -152,5 +153,6 @@ def _of_tenants(services: ConsoleServices, names: frozenset[str]) -> Mapping[str
         "is_empty": not facts.streams,
         "tenants": sorted(names),
         "today": today,
+        "day_address": timeline_since(since(facts.now)),
         "steps": steps,
     }

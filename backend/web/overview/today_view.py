@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 from sqlalchemy import Connection
@@ -110,18 +110,21 @@ def happened(connection: Connection, found: RecentEvents) -> list[Happened]:
     return [
         Happened(
             subject,
-            [
-                _part(name, found.counts[name], found.is_partial, words)
-                for name, words in _SUBJECTS[subject].items()
-                if name in found.counts
-            ],
+            [_part(name, found, words) for name, words in _SUBJECTS[subject].items() if name in found.counts],
             item,
         )
         for subject, item in items.items()
     ]
 
 
-def _part(name: str, count: int, is_partial: bool, words: tuple[str, str]) -> Part:
-    may_be_more = is_partial or count >= MOST_COUNTED
+def _part(name: str, found: RecentEvents, words: tuple[str, str]) -> Part:
+    count = found.counts[name]
+    may_be_more = found.is_partial or count >= MOST_COUNTED
     number = f"{count:,}{'+' if may_be_more else ''}"
-    return Part(f"{number} {words[may_be_more or count != 1]}", f"/timeline?{urlencode({'name': name})}")
+    return Part(f"{number} {words[may_be_more or count != 1]}", timeline_since(found.since, name=name))
+
+
+def timeline_since(since: datetime, **filters: str) -> str:
+    """Return the address of the timeline's events since a moment."""
+    moment = since.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
+    return f"/timeline?{urlencode({**filters, 'since': moment}, safe=':')}"

@@ -53,7 +53,7 @@ _CLUSTERS = Table[ReplicationView](
             "Most urgent alert",
             lambda each: each.reason or (each.alerts[0].title if each.alerts else None),
         ),
-        Column("observed", "Observed", lambda each: each.found.age_seconds, lambda each: each.age_text),
+        Column("observed", "Observed", lambda each: each.found.observed_at, time=True),
     ),
     prefix="clusters",
     sort="name",

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from markupsafe import Markup
+
 from backend.domain.names.names import StreamName
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.base.observed import STALE
@@ -17,9 +19,11 @@ from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.replication.replication import ReplicationRow
 from backend.web.frame.past_observation import PastObservation
 from backend.web.words.figures import clock, counted, day, full, id_ranges, span
+from backend.web.words.instants import when
 
 BROKERS_SHOWN = 200
 _EXAMPLES, _FEW = 8, 3
+_OBSERVED, _DATA_OBSERVED = Markup("observed {}"), Markup("The data below was observed {}")
 _TONES = {"critical": "bad", "warning": "warn", "advice": "plain"}
 _ALERTS = {
     "partition-without-leader": ("partition", "without a leader"),
@@ -131,10 +135,11 @@ class ReplicationView:
 
     @property
     def age_text(self) -> str:
-        seconds = self.found.age_seconds
+        """Return when it was observed, as text or HTML."""
+        seconds, moment = self.found.age_seconds, self.found.observed_at
         if self.then is not None:
             return "no observation kept" if seconds is None else f"observed {span(1000 * seconds)} before"
-        return "not observed yet" if seconds is None else f"observed {span(1000 * seconds)} ago"
+        return "not observed yet" if moment is None else _OBSERVED.format(when(moment, zone=True))
 
     @property
     def tone(self) -> str:
@@ -164,13 +169,15 @@ class ReplicationView:
 
     @property
     def sentence(self) -> str:
+        """Return the state in a sentence, as text or HTML."""
         if not self.health:
             usual = "A worker observes each online cluster about every ten seconds"
             return self.reason or (usual if self.then is None else self.then.sentence)
-        age = span(1000 * (self.found.age_seconds or 0))
-        seen = f"The data below was observed {age} {'ago' if self.then is None else 'before'}"
+        seen = f"The data below was observed {span(1000 * (self.found.age_seconds or 0))} before"
+        if self.then is None:
+            seen = _DATA_OBSERVED.format(when(self.found.observed_at, zone=True))
         if self.reason is not None:
-            return f"{self.reason}. {seen}"
+            return Markup("{}. {}").format(self.reason, seen)
         if self.is_stale:
             return seen
         here = sum(each.is_here for each in self.brokers_all)

@@ -22,7 +22,7 @@ from backend.domain.base.errors import (
 )
 from backend.domain.names.formats import technical_name
 from backend.domain.names.names import StreamName
-from backend.domain.schemas.subjects import Translation
+from backend.domain.schemas.subjects import Subjects
 from backend.queries.schemas.schemas import WantedSchemas, wanted_schemas
 from backend.queries.schemas.subject_owners import RegistryTenants
 from backend.registry import refusals
@@ -54,8 +54,13 @@ class Schemas:
         return self.wanted.primary
 
     @cached_property
-    def _declared(self) -> frozenset[StreamName]:
+    def declared(self) -> frozenset[StreamName]:
+        """Return the streams that exist."""
         return frozenset(self.wanted.streams)
+
+    @cached_property
+    def _by_format(self) -> dict[str, Subjects]:
+        return {}
 
     def scope(self, cluster: str) -> Scope:
         """Return the caller's scope on a cluster. Raises NotFound for a cluster that is not in the tree."""
@@ -90,7 +95,7 @@ class Schemas:
     def stream_of(self, cluster: str, subject: str) -> tuple[StreamName | None, bool]:
         """Return the stream that a subject follows or followed, and whether a stream of that name still exists."""
         stream = self.scope(cluster).stream_of(subject)
-        return stream, stream in self._declared
+        return stream, stream in self.declared
 
     def technical_name(self, cluster: str, stream: StreamName) -> str:
         """Return the beginning of the names of a stream's subjects on a cluster."""
@@ -98,11 +103,18 @@ class Schemas:
 
     def translated(self, cluster: str, subject: str) -> dict[str, str]:
         """Return the subject's name on every cluster, its own included."""
-        source = self.wanted.leaves[cluster].subject_format
+        found = self._subjects_of(self.wanted.leaves[cluster].subject_format).parts(subject)
+        if found is None:
+            return dict.fromkeys(self.wanted.leaves, subject)
+        stream, rest = found
         return {
-            name: Translation(source, leaf.subject_format, self.wanted.streams).translate(subject)
-            for name, leaf in self.wanted.leaves.items()
+            name: technical_name(leaf.subject_format, stream) + rest for name, leaf in self.wanted.leaves.items()
         }
+
+    def _subjects_of(self, subject_format: str) -> Subjects:
+        if subject_format not in self._by_format:
+            self._by_format[subject_format] = Subjects(subject_format, self.wanted.streams)
+        return self._by_format[subject_format]
 
 
 def schemas_of(services: ConsoleServices, registries: Registries, caller: Caller) -> Schemas | None:
@@ -125,16 +137,6 @@ def schemas_then(
         return None, past
     # It uses a connection of its own, and none is held meanwhile.
     return Schemas(caller, wanted, registries.directory, registries.access.tenants(), until_ms), past
-
-
-def level_of(catalog: Catalog, subject: str | None) -> str:
-    """Return the compatibility level in force."""
-    return str(catalog.config(subject)["compatibilityLevel"]).upper()
-
-
-def has_level(catalog: Catalog, subject: str) -> bool:
-    """Tell whether the subject has a level of its own."""
-    return "compatibilityLevel" in (catalog.configs.get(subject) or {})
 
 
 def as_said(refusal: RegistryError, field: str) -> DomainError:

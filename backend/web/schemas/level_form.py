@@ -31,8 +31,9 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
-from backend.web.schemas.caller_schemas import Schemas, as_said, level_of, schemas_of
+from backend.web.schemas.caller_schemas import Schemas, as_said, schemas_of
 from backend.web.schemas.schemas_page import SCHEMAS, Text, address_of
+from backend.web.schemas.subject_index import level_of
 
 Config = Mapping[str, Any] | None
 

@@ -27,9 +27,10 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
-from backend.web.schemas.caller_schemas import Schemas, as_said, level_of, schemas_of
+from backend.web.schemas.caller_schemas import Schemas, as_said, schemas_of
 from backend.web.schemas.schema_view import pretty
 from backend.web.schemas.schemas_page import SCHEMAS, address_of
+from backend.web.schemas.subject_index import level_of
 from backend.web.words.differences import hunks
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from backend.domain.access.access import Action, may
@@ -12,11 +13,13 @@ from backend.domain.base.errors import ClusterSilent, NotFound
 from backend.domain.names.names import StreamName
 from backend.domain.schemas import schema_conflicts
 from backend.queries.schemas.schemas import SchemaTargetRow
-from backend.registry.catalog import Catalog
 from backend.registry.formats.schema_model import AVRO, JSON
 from backend.registry.records import Content, Reference, SchemaVersion
-from backend.web.schemas.caller_schemas import Schemas, has_level, level_of
-from backend.web.tables.table import Column, Table
+from backend.web.schemas.caller_schemas import Schemas
+from backend.web.schemas.subject_index import SubjectRow, has_level, index_of, level_of
+from backend.web.tables.table import Table
+from backend.web.tables.table_query import TableQuery
+from backend.web.tables.table_view import TableView
 from backend.web.words.differences import Line, hunks
 
 CONFLICTED = "degraded"
@@ -25,70 +28,20 @@ CONFLICTED = "degraded"
 # --- lists
 
 
-@dataclass(frozen=True)
-class SubjectRow:
-    """A subject in a list. `declared`: whether its stream still exists."""
-
-    name: str
-    stream: StreamName | None
-    declared: bool
-    kind: str
-    versions: int
-    latest: int
-    id: int
-    level: str
-    own_level: bool
-
-
-SUBJECTS_TABLE = Table[SubjectRow](
-    "subjects",
-    "subjects",
-    (
-        Column("name", "Subject", lambda each: each.name),
-        Column("stream", "Stream", lambda each: None if each.stream is None else str(each.stream)),
-        Column("type", "Type", lambda each: each.kind),
-        Column("versions", "Versions", lambda each: each.versions, number=True),
-        Column("latest", "Latest", lambda each: each.latest, number=True),
-        Column("id", "Id", lambda each: each.id, number=True),
-        Column("level", "Compatibility", lambda each: each.level),
-    ),
-    sort="name",
-    within="subjects-part",
-)
-
-
-def list_subjects(schemas: Schemas, cluster: str) -> list[SubjectRow]:
-    """Return the subjects that the viewer may see, by name.
+def list_subjects(
+    schemas: Schemas, cluster: str, table: Table[SubjectRow], query: TableQuery
+) -> TableView[SubjectRow]:
+    """Return the page of the subjects that the viewer may see which the address asks for.
 
     Raises NotFound, ClusterSilent.
     """
-    call = schemas.call(cluster)
-    found: list[SubjectRow] = []
-    with call.registry.mirror.lock.reading():
-        catalog = call.catalog
-        for name in sorted(catalog.subjects):
-            versions = schemas.versions(catalog, name)
-            if versions:
-                found.append(_row(catalog, name, schemas.stream_of(cluster, name), versions))
-    return found
-
-
-def _row(
-    catalog: Catalog, name: str, follows: tuple[StreamName | None, bool], versions: Sequence[SchemaVersion]
-) -> SubjectRow:
-    latest = versions[-1]
-    stream, declared = follows
-    return SubjectRow(
-        name=name,
-        stream=stream,
-        declared=declared,
-        kind=latest.content.kind,
-        versions=len(versions),
-        latest=latest.version,
-        id=latest.id,
-        level=level_of(catalog, name),
-        own_level=has_level(catalog, name),
-    )
+    call, scope = schemas.call(cluster), schemas.scope(cluster)
+    mirror = call.registry.mirror
+    with mirror.lock.reading():
+        index, is_now = index_of(mirror.catalog), schemas.until_ms == inf
+        rows = index.rows(scope, table.order(query)) if is_now else index.rows_at(scope, schemas.until_ms)
+    view = table.view(rows, query, is_sorted=is_now)
+    return replace(view, rows=[replace(each, declared=each.stream in schemas.declared) for each in view.rows])
 
 
 @dataclass(frozen=True)

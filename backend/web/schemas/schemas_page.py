@@ -21,7 +21,8 @@ from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import Shared, SharedRegistries, Viewer, frame
 from backend.web.schemas.caller_schemas import Schemas, schemas_then
-from backend.web.schemas.schema_view import SUBJECTS_TABLE, SubjectRow, list_subjects, subject_view, targets_seen
+from backend.web.schemas.schema_view import list_subjects, subject_view, targets_seen
+from backend.web.schemas.subject_index import SUBJECTS_TABLE
 from backend.web.tables.table_query import TableParameters
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -53,16 +54,17 @@ def schemas_page(
         message = {"title": "No schemas yet", "message": text, "way": ("/tenants", "Tenants")}
         return templates.page("message.html", {**around, **message})
     chosen = cluster or schemas.primary
-    subjects, silent = list[SubjectRow](), ""
+    table = SUBJECTS_TABLE if past is None else SUBJECTS_TABLE.without("level")
+    asked = query.with_old_name("find", "filter")
+    subjects, silent = table.view((), asked), ""
     try:
-        subjects = list_subjects(schemas, chosen)
+        subjects = list_subjects(schemas, chosen, table, asked)
     except ClusterSilent as error:
         silent = error.detail
     except NotFound:
         if past is None or chosen not in schemas.wanted.leaves:
             raise
         silent = f"{chosen} is no longer in the tree: its earlier schemas are unknown"
-    table = SUBJECTS_TABLE if past is None else SUBJECTS_TABLE.without("level")
     with services.looking() as connection:
         targets = [] if past else list_schema_targets(connection)
     context = {
@@ -70,7 +72,7 @@ def schemas_page(
         "cluster": chosen,
         "primary": schemas.primary,
         "moving": schemas.wanted.move.cluster if schemas.wanted.move else None,
-        "table": table.view(subjects, query.with_old_name("find", "filter")),
+        "table": subjects,
         "silent": silent,
         "targets": targets_seen(targets, schemas),
         "may_register": past is None and may_somewhere(caller, Action.DECLARE_STREAMS),

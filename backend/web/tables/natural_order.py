@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
-Value = str | float | bool | datetime | None
+Value = str | float | bool | datetime | tuple[Any, ...] | None
+"""A cell's value; a tuple is the key of a text by `natural`, where it has been computed before."""
 Row = TypeVar("Row")
 
 _DIGITS = re.compile(r"([0-9]+)")
@@ -50,4 +51,6 @@ def _key(value: Value) -> tuple[int, Any]:
         return 1, value.timestamp()
     if isinstance(value, str):
         return 2, natural(value)
+    if isinstance(value, tuple):
+        return 2, value
     return 0, value

@@ -60,6 +60,8 @@ def _text(value: Value) -> str:
         return instant(value)
     if isinstance(value, str):
         return value
+    if isinstance(value, tuple):
+        raise TypeError("a column whose values are keys needs `text`")
     # Found with its separators as well as without.
     return f"{full(value)} {value}"
 
@@ -90,25 +92,48 @@ class Table(Generic[Row]):
     """Beginning of its parameters' names, if another table of the page has the plain ones."""
     within: str | None = None
     """`id` of the element that is replaced in place after a click; None: the page is loaded anew."""
+    searched: Callable[[Row], str] | None = None
+    """`text_of` a row, if the row has it; for thousands of rows."""
 
     def without(self, *keys: str) -> Table[Row]:
         """Return the table without some columns, which do not exist at an earlier position or for this viewer."""
-        return replace(self, columns=tuple(each for each in self.columns if each.key not in keys))
+        return replace(self, columns=tuple(each for each in self.columns if each.key not in keys), searched=None)
 
-    def view(self, rows: Sequence[Row], query: TableQuery) -> TableView[Row]:
-        """Return the part of these rows that the address asks for."""
+    def text_of(self, row: Row) -> str:
+        """Return the text of all cells, as the filter compares it."""
+        return _cells(row, self.columns)
+
+    def view(self, rows: Sequence[Row], query: TableQuery, *, is_sorted: bool = False) -> TableView[Row]:
+        """Return the part of these rows that the address asks for. `is_sorted`: they are in its order already."""
         wish = self._wish(query)
         shown = [each for each in self.columns if each.key in wish.columns]
-        matching = _filtered(rows, shown, wish.filter)
-        # Rows of equal values are in the usual order.
-        for sort in dict.fromkeys((self.sort, wish.sort)):
-            matching = self._sorted(matching, sort)
+        matching = self._filtered(rows, shown, wish.filter)
+        if not is_sorted:
+            matching = self.sorted(matching, wish.sort)
         page, wrong = _page(query.value(self.parameter("page")), len(matching), wish.rows)
         wish = replace(wish, ignored=(*wish.ignored, *wrong))
         first = (page - 1) * wish.rows
         return self._view(matching[first : first + wish.rows], (first, len(matching)), len(rows), wish, query)
 
-    def _sorted(self, rows: list[Row], sort: str) -> list[Row]:
+    def _filtered(self, rows: Sequence[Row], shown: Sequence[Column[Row]], text: str) -> list[Row]:
+        """Return the rows of which the shown cells have every word of the text, in any order."""
+        words = text.casefold().split()
+        if not words:
+            return list(rows)
+        if self.searched is not None:
+            rows = _with_words(rows, words, self.searched)
+            if len(shown) == len(self.columns):
+                return list(rows)
+        return _with_words(rows, words, lambda row: _cells(row, shown))
+
+    def sorted(self, rows: Sequence[Row], sort: str) -> list[Row]:
+        """Return the rows in an order; rows of equal values are in the usual one."""
+        found = list(rows)
+        for each in dict.fromkeys((self.sort, sort)):
+            found = self._by(found, each)
+        return found
+
+    def _by(self, rows: list[Row], sort: str) -> list[Row]:
         column = next((each for each in self.columns if each.key == sort.removeprefix("-")), None)
         if column is None or column.value is None:
             return rows
@@ -204,15 +229,14 @@ def _quoted(text: str) -> str:
     return f"“{shortened(plain(text), _LONGEST_QUOTED)}”"
 
 
-def _filtered(rows: Sequence[Row], columns: Sequence[Column[Row]], text: str) -> list[Row]:
-    """Return the rows of which the shown cells have every word of the text, in any order."""
-    words = text.casefold().split()
-    if not words:
-        return list(rows)
+def _cells(row: Row, columns: Sequence[Column[Row]]) -> str:
+    return "\n".join(column.searched(row) for column in columns).casefold()
 
+
+def _with_words(rows: Sequence[Row], words: Sequence[str], cells: Callable[[Row], str]) -> list[Row]:
     def has_all(row: Row) -> bool:
-        cells = "\n".join(column.searched(row) for column in columns).casefold()
-        return all(word in cells for word in words)
+        text = cells(row)
+        return all(word in text for word in words)
 
     return [row for row in rows if has_all(row)]
 

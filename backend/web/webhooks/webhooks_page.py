@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller
 from backend.queries.base.events import events_at
-from backend.queries.webhooks.webhook_deliveries import FAILED, PENDING, count_states, list_deliveries
+from backend.queries.webhooks.webhook_deliveries import FAILED, PENDING, DeliveryRow, count_states, list_deliveries
 from backend.queries.webhooks.webhooks import WebhookRow, find_webhook, list_webhooks
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
@@ -18,10 +21,12 @@ from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.frame.timeline_view import timeline_items
 from backend.web.tables.table_query import TableParameters, TableQuery
+from backend.web.tables.table_view import TableView
 from backend.web.webhooks.webhook_tables import (
     DELIVERIES_TABLE,
     WEBHOOKS_NOW_ONLY,
     WEBHOOKS_TABLE,
+    DeliveryView,
     WebhookView,
     delivery_view,
 )
@@ -33,6 +38,8 @@ WEBHOOKS = ("Webhooks", "/webhooks")
 WEBHOOK = "/webhooks/{webhook}"
 TEMPLATE = "webhook.html"
 _MOST_READ = 500
+Seen = Annotated[str, Query(max_length=40)]
+"""Digest of the deliveries that the live part shows."""
 KIND_TEXTS = {
     "switch": "switches",
     "gap": "gaps: records lost, logs cut off",
@@ -91,11 +98,13 @@ def webhook_page(
 
 @router.get(WEBHOOK + "/-live")
 def webhook_live(
-    webhook: str, request: Request, services: Shared, viewer: Viewer, query: TableParameters
+    webhook: str, request: Request, services: Shared, viewer: Viewer, query: TableParameters, seen: Seen = ""
 ) -> Response:
-    """Return the page's live part."""
+    """Return the page's live part; 204 while no delivery has changed."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
+        if seen and seen == _state(list_deliveries(connection, webhook, limit=_MOST_READ)):
+            return Response(status_code=204)
         context = webhook_context(connection, caller, webhook, query)
     return HTMLResponse(templates.block(TEMPLATE, "deliveries", {**frame(request, caller), **context}))
 
@@ -106,12 +115,10 @@ def webhook_context(
     """Return what a webhook's page shows. Raises NotFound."""
     position, past = requested_position(connection, viewer, at)
     row = find_webhook(connection, webhook, position)
-    deliveries = list_deliveries(connection, webhook, limit=_MOST_READ)
-    sent = events_at(connection, [each.position for each in deliveries])
-    sentences = {each.position: each.sentence for each in timeline_items(connection, sent)}
-    rows = [delivery_view(each, sentences.get(each.position, "")) for each in deliveries]
     here = address_of(webhook)
+    deliveries = [] if past is not None else list_deliveries(connection, webhook, limit=_MOST_READ)
     ways = (("Send test", "test"), ("Change", "change"), ("Rotate secret", "secret"), ("Delete", "delete"))
+    view = _deliveries(connection, deliveries, query.from_the_first("seen").of(here))
     offers = [
         offer(viewer, Action.MANAGE_WEBHOOKS, None, label, f"{here}/-{way}")
         for label, way in ways
@@ -121,7 +128,8 @@ def webhook_context(
         "past": past,
         "webhook": row,
         "events_listed": events_listed(row.events),
-        "deliveries": DELIVERIES_TABLE.view(rows, query.of(here)),
+        "deliveries": view,
+        "live": f"{here}/-live{view.live}{'&' if view.live else '?'}seen={_state(deliveries)}",
         "most": _MOST_READ,
         "offers": offers,
         "reasons": reasons(offers),
@@ -130,3 +138,22 @@ def webhook_context(
         "trail": [WEBHOOKS],
         "secret": "",
     }
+
+
+def _deliveries(connection: Connection, rows: Sequence[DeliveryRow], query: TableQuery) -> TableView[DeliveryView]:
+    """Return the table of deliveries. A filter searches the sentences of all, else those shown are enough."""
+    if query.value(DELIVERIES_TABLE.parameter("filter")):
+        return DELIVERIES_TABLE.view(_with_sentences(connection, rows), query)
+    view = DELIVERIES_TABLE.view([delivery_view(each) for each in rows], query)
+    return replace(view, rows=_with_sentences(connection, [each.row for each in view.rows]))
+
+
+def _state(rows: Sequence[DeliveryRow]) -> str:
+    """Return a digest of the deliveries: the page's live part is drawn again when it differs."""
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
+
+def _with_sentences(connection: Connection, rows: Sequence[DeliveryRow]) -> list[DeliveryView]:
+    sent = events_at(connection, [each.position for each in rows])
+    sentences = {each.position: each.sentence for each in timeline_items(connection, sent)}
+    return [delivery_view(each, sentences.get(each.position, "")) for each in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from backend.domain.zones.route_epochs import UNREACHABLE_AFTER_SECONDS
@@ -12,7 +12,7 @@ from backend.domain.zones.zone_traffic import PAYLOAD_PLANES, PLANES, UNKNOWN_ZO
 from backend.queries.zones.zone_router import NodeRow
 from backend.queries.zones.zones import RoutedBroker, ZoneRouterState
 from backend.web.forms.effect import listed
-from backend.web.words.figures import counted, sized, span
+from backend.web.words.figures import counted, sized
 
 BROKERS_SHOWN = 200
 NODES_SHOWN = 200
@@ -39,7 +39,7 @@ class EpochShown:
 
     name: str
     epoch: int
-    age: str
+    begun_at: datetime | None
     because: str
 
 
@@ -106,7 +106,7 @@ class NodeShown:
     stands_for: str
     behind: str
     """Number of epochs by which a main's reported epoch trails the fenced one, as text."""
-    heard: str
+    reported_at: datetime
     cold: str
     cache: str
     cache_share: float | None
@@ -196,16 +196,22 @@ class ZonesView:
 
     @property
     def about(self) -> str:
-        living = [each.liveness.silent_seconds for each in self.seen.nodes if not each.is_unreachable]
-        heard = f" · last report {_ago(min(living))}" if living else ""
-        return f"{counted(len(self.zones), 'zone')} · {counted(len(self.seen.nodes), 'node')}{heard}"
+        return f"{counted(len(self.zones), 'zone')} · {counted(len(self.seen.nodes), 'node')}"
+
+    @property
+    def last_report_at(self) -> datetime | None:
+        """Return the time of the newest report of a reachable node; None without any."""
+        return max((self._reported_at(each) for each in self.seen.nodes if not each.is_unreachable), default=None)
+
+    def _reported_at(self, row: NodeRow) -> datetime:
+        return self.seen.now - timedelta(seconds=row.liveness.silent_seconds)
 
     # --- epochs
 
     @property
     def epochs(self) -> Sequence[EpochShown]:
         found = self.seen.epochs
-        begun, committed = self._age(found.begun_at), self._age(found.committed_at)
+        begun, committed = found.begun_at, found.committed_at
         held = found.fenced - found.committed
         behind = f"{counted(held, 'epoch')} behind the fence" if held else "level with the fence"
         return [
@@ -248,11 +254,6 @@ class ZonesView:
                 far += f", unreachable with {counted(each.open_streams, 'open stream')}"
             found.append((each.node, far, each.node in dead))
         return found
-
-    def _age(self, moment: datetime | None) -> str:
-        if moment is None:
-            return "never"
-        return _ago((self.seen.now - moment).total_seconds())
 
     # --- which proxy serves which broker
 
@@ -331,7 +332,7 @@ class ZonesView:
             serves=", ".join(filter(None, ("proxy" if "proxy" in report.serves else None, main))),
             stands_for=counted(brokers, "broker") if brokers else "none",
             behind="" if report.reported_epoch is None or behind <= 1 else f"{behind} behind",
-            heard=_ago(row.liveness.silent_seconds),
+            reported_at=self._reported_at(row),
             cold=cold,
             cache=f"{sized(cache.bytes)} of {sized(cache.most_bytes)}" if cache.most_bytes else "none",
             cache_share=min(100.0, 100 * cache.bytes / cache.most_bytes) if cache.most_bytes else None,
@@ -354,12 +355,6 @@ def _bytes(from_zone: str, to_zone: str, size: int, most: int, is_payload: bool)
         is_wrong=is_payload and kind == "away" and size > 0,
         shade=shade,
     )
-
-
-def _ago(seconds: float) -> str:
-    if seconds < 1:
-        return "just now"
-    return f"{seconds:.0f} s ago" if seconds < 60 else f"{span(1000 * seconds)} ago"
 
 
 def _some(names: Sequence[str]) -> str:

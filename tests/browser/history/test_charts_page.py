@@ -83,7 +83,7 @@ def test_events_are_marked_and_lead_to_the_timeline(acme: Console, viewer: Visit
     acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
     page = viewer.get(ONE)
     found = re.findall(r'<a href="(/timeline/\d+)">([^<]*)</a>', page.text)
-    assert [text for _, text in found] == ["Tree changed", "c1 level 2 copies to c3 instead of c2"]
+    assert [text for _, text in found] == ["Tree changed: 3 clusters", "c1 level 2 copies to c3 instead of c2"]
     assert viewer.get(found[1][0]).status_code == 200
     assert re.findall(r'class="chart-badge"><rect.*?<text[^>]*>([^<]*)</text>', page.text) == ["1–2"]
 

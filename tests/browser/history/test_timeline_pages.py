@@ -64,6 +64,14 @@ def test_they_are_found_by_stream_kind_and_who(acme: Console, viewer: Visitor) -
     for before in (0, 1):
         page = viewer.get(f"{PAGE}?before={before}")
         assert "No events match the filter. Newest events" in said(page) and "hx-get" not in page.text
+    for since, has_events in (("2026-01-31T12:00:00Z", True), ("2999-01-31T12:00", False)):
+        page = viewer.get(f"{PAGE}?name=TenantCreated&since={since}")
+        assert bool(positions(page)) is has_events and f'value="{since[:16]}:00"' in page.text
+        assert f"-live?name=TenantCreated&amp;since={since[:16]}:00&amp;seen=" in page.text
+        listed = acme.rest.ok("GET", f"/events?name=TenantCreated&since={since}&newest=true")["items"]
+        assert [each["position"] for each in listed] == positions(page)
+        assert acme.rest.ok("GET", f"/events?name=TenantCreated&since={since}")["items"] == listed[::-1]
+    assert viewer.get(f"{PAGE}?since=yesterday").status_code == 422
     acme.rest.ok("POST", "/tenants", {"name": "acme2"})
     assert len(positions(viewer.get(f"{PAGE}?stream=tenant-acme"))) == 6
     assert len(positions(viewer.get(f"{PAGE}?of=tenant-acme"))) == 5

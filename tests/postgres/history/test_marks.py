@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from backend.domain.switch.cluster_switch import Moving
+from backend.queries.base.events import events_before
 from backend.queries.history import measures
 from backend.queries.history.marks import Mark, marks
 from tests.support.api.rest import Rest
@@ -31,11 +32,12 @@ def test_switches_and_changes_of_the_tree_are_marks(grown: Rest, database: Datab
     assert switched.status_code == 202, switched.text
     texts = [each.text for each in found(database)]
     assert texts == [
-        "Tree changed",
-        "Switch from c1 to c2 started",
-        "Switch completed",
+        "Tree changed: 3 clusters",
+        "Switch 1 · c1 → c2 started",
+        "Switch 1 · c1 → c2 completed",
         "c1 level 2 copies to c3 instead of c2",
     ]
+    assert [each.name for each in found(database)] == [None, *["Switch 1 · c1 → c2"] * 2, None]
     positions = [each.position for each in found(database)]
     assert positions == sorted(positions)
     assert [each.text for each in found(database, most=2)] == texts[-2:]
@@ -47,10 +49,10 @@ def test_a_tenant_sees_the_switches_that_move_it_and_no_others(database: Databas
     other = {**PROD, "tenant": "globex"}
     commands(database, start("s2", moves=(Moving(**other),), source="c2", target="c1"), switch="s2")
     assert [each.text for each in found(database, {"acme"})] == [
-        "Switch from c1 to c2 started",
-        "Switch completed",
+        "Switch c1 → c2 started",
+        "Switch c1 → c2 completed",
     ]
-    assert [each.text for each in found(database, {"globex"})] == ["Switch from c2 to c1 started"]
+    assert [each.text for each in found(database, {"globex"})] == ["Switch c2 → c1 started"]
     assert len(found(database, {"acme", "globex"})) == 3 == len(found(database))
     assert found(database, {"initech"}) == found(database, set()) == []
 
@@ -101,5 +103,17 @@ def test_among_many_events_those_of_the_range_are_found_by_indexes(database: Dat
         read = marks(connection, *(round(each.timestamp() * 1000) for each in (since, until)), None)
     assert [each.time for each in read] == [since + timedelta(seconds=200 * each) for each in range(19)]
     assert len(plans) == 1 and "Seq Scan on events" not in plans[0], plans
-    removed = [int(line.rpartition(" ")[2]) for line in plans[0].splitlines() if "Rows Removed by Filter" in line]
-    assert sum(removed) < 10, plans[0]
+    assert rows_removed(plans.pop()) < 10
+    # The newest events since a time, as the timeline shows them: of a name that none of a day's events has, too.
+    since = now - timedelta(hours=1)
+    with database.engine.connect() as connection:
+        for name, most in (("TreeReplaced", 19), ("StreamApplied", 342), ("TenantCreated", 0)):
+            newest = events_before(connection, 2**62, 1000, name=name, since=since)
+            assert len(newest) == most and all(each.time >= since for each in newest)
+            plan = plans.pop()
+            assert "Seq Scan on events" not in plan and rows_removed(plan) <= 400, plan
+
+
+def rows_removed(plan: str) -> int:
+    """Return how many rows were read and not used."""
+    return sum(int(line.rpartition(" ")[2]) for line in plan.splitlines() if "Rows Removed by Filter" in line)

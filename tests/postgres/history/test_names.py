@@ -30,6 +30,9 @@ def test_a_name_has_the_number_of_the_start_and_the_clusters(acme: Console, data
     assert '<li aria-current="page">Switch 2 · c2 → c3</li>' in page.text and "Id a" in said(page)
     assert "Switch 1 · c1 → c2" in said(viewer.get("/switches"))
     assert '<li aria-current="page">Placement 1 · c2</li>' in viewer.get("/placements/p1").text
+    produced = "/tenants/acme/retail/prod/orders/-messages/-produced?cluster=c1&switch=a"
+    assert "while switch 2 (c2 → c3) held or moved" in said(visitor(acme, "operator").get(produced))
+    assert "while a switch held or moved" in said(visitor(acme, "owner").get(produced)), "a number counts all"
     timeline = said(viewer.get("/timeline"))
     assert "Switch 2 (c2 → c3) is holding" in timeline
     assert "Switch 1 of clients from c1 to c2 started, planned" in timeline

@@ -89,8 +89,8 @@ def test_the_last_hour_is_shown_with_what_happened(sampled: Rest, database: Data
     assert len(found["points"]) in (60, 61) and found["points"][1][0] - found["points"][0][0] == MINUTE
     assert [value for _, value in found["points"] if value is not None] == [12.5]
     texts = [each["text"] for each in found["marks"]]
-    assert texts == ["Tree changed", "Switch from c1 to c2 started", "Switch completed"]
-    assert set(found["marks"][0]) == {"position", "time", "text"}
+    assert texts == ["Tree changed: 3 clusters", "Switch 1 · c1 → c2 started", "Switch 1 · c1 → c2 completed"]
+    assert set(found["marks"][0]) == {"position", "time", "text", "name"}
     datetime.fromisoformat(found["marks"][0]["time"])
     assert values(sampled, "switch.hold_ms", "all") == [812]
     # Times are also taken as ISO 8601, without a zone as UTC, and steps by ten minutes and days.
@@ -149,7 +149,7 @@ def test_a_tenant_reads_its_own_groups_alone(sampled: Rest, database: Database) 
         for path in (f"/history?metric={LAG}&subject=c1:2", f"/history/subjects?metric={LAG}"):
             problem(caller("GET", path), 403, "not-allowed")
     texts = [each["text"] for each in read(ada, GROUP_LAG, billing).json()["marks"]]
-    assert texts == ["Switch from c1 to c2 started", "Switch completed"]
+    assert texts == ["Switch c1 → c2 started", "Switch c1 → c2 completed"]
     assert read(bob, GROUP_LAG, audit).json()["marks"] == []
     assert values(eve, LAG, "c1:2") == [12.5]
 

@@ -131,7 +131,7 @@ def test_nothing_is_produced_while_a_switch_holds_the_clients(orders: Rest) -> N
     switched(orders, to(Phase.HOLDING))
     for cluster in ({}, {"cluster": "c2"}):
         found = problem(orders("POST", "/messages", message(**cluster)), 409, "state-conflict")
-        assert found["detail"].startswith("switch s1 holds the clients of acme/retail/prod:")
+        assert found["detail"].startswith("the switch from c1 to c2 holds the clients of acme/retail/prod:")
 
 
 def test_nothing_is_written_while_the_event_cannot_be_appended(

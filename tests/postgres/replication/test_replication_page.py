@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from backend.queries.base.observed import cluster_replication
 from backend.queries.replication.replication import store_failure
+from backend.web.words.figures import instant
 from tests.nightly import some_now
 from tests.support.console.consoles import Console
 from tests.support.console.replicating import look, looked_at, online
@@ -107,11 +109,13 @@ def test_what_cannot_be_seen_now_was_seen_then(operator: Visitor, database: Data
 def test_an_old_look_is_not_taken_for_now(operator: Visitor, database: Database) -> None:
     look(database, looked_at())
     with database.engine.begin() as connection:
-        an_hour = sa.func.clock_timestamp() - sa.text("interval '1 hour'")
+        an_hour = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
         connection.execute(sa.update(cluster_replication).values(seen_at=an_hour))
-    page = said(operator.get(PAGE))
-    assert "Not observable now The data below was observed 1 h ago." in page
-    assert "ago. No worker has observed the cluster since. Check that" in page
+    answer = operator.get(PAGE)
+    page, then = said(answer), f"{instant(an_hour)} UTC"
+    assert f"Not observable now The data below was observed {then} ." in page and f"observed {then}" in page
+    assert f'datetime="{an_hour:%Y-%m-%dT%H:%M:%S}.000Z"' in answer.text
+    assert f"{then} . No worker has observed the cluster since. Check that" in page
     assert page.count("No worker") == 1
     assert "All replicas are in sync" not in page
 

@@ -117,7 +117,10 @@ def test_a_cluster_that_leaves_the_tree_gives_its_clients_to_the_primary(tenant:
 def test_a_leaf_stays_while_clients_are_moved_from_it_or_to_it(tenant: Rest) -> None:
     switched(tenant, start(target="c3"), to(Phase.HOLDING))
     root = {"level": 1, "children": [*TREE["children"][:1], {"cluster": "c2"}]}
-    assert "switch s1" in problem(tenant("PUT", "/trees/main", root), 409, "state-conflict")["detail"]
+    assert (
+        "switch 1 moves clients from c1 to c3"
+        in problem(tenant("PUT", "/trees/main", root), 409, "state-conflict")["detail"]
+    )
     switched(tenant, Abort(by="operator"))
     assert tenant("PUT", "/trees/main", root).status_code == 200
 

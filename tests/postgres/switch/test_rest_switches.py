@@ -83,6 +83,7 @@ def test_a_switch_has_all_that_is_known_of_it_then_and_now(tenant: Rest) -> None
     times = [(phase.pop("started_at"), phase.pop("ended_at")) for phase in found["phases"]]
     assert found == {
         "id": "s1",
+        "number": 1,
         "from": "c1",
         "to": "c2",
         "mode": "planned",
@@ -213,7 +214,7 @@ def test_a_plan_that_is_not_what_would_be_done_any_more_is_refused(online: Rest)
 def test_nobody_is_moved_by_two_switches(online: Rest) -> None:
     switched(online, start(), to(Phase.HOLDING))
     told = problem(online("POST", "/switches", EMERGENCY), 409, "state-conflict")
-    assert "switch s1 is moving this tenant" in told["detail"]
+    assert "switch 1 (c1 → c2) is moving this tenant" in told["detail"]
     digest = online("POST", "/switches/plan", {**EMERGENCY, "mode": "planned"}).json()["digest"]
     planned = {"from": "c1", "to": "c2", "plan_digest": digest}
     problem(online("POST", "/switches", planned), 409, "state-conflict")

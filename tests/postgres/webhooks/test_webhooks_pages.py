@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+import sqlalchemy as sa
 
 from backend.deciders import EDGE
+from backend.eventlog.recorded import StoredEvent
+from backend.queries.base import events
 from backend.queries.webhooks import webhook_deliveries as queries
+from backend.web.webhooks import webhooks_page
 from tests.postgres.webhooks.test_webhook_deliveries import ASIDE, LOSS
 from tests.support.api.receiver import receiving
 from tests.support.api.worker_records import record
@@ -92,6 +96,37 @@ def test_what_was_sent_is_listed_and_sent_again(acme: Console, admin: Visitor, d
     assert states == {taken: "delivered", waits: "pending", failed: "pending"}
     assert admin.send(f"{PAGE}/-retry", position="999").status_code == 404
     assert admin.send(f"{PAGE}/-retry", position="²").status_code == 404
+
+
+def test_sentences_are_read_for_the_shown_deliveries_and_only_after_a_change(
+    acme: Console, database: Database, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = told_of(acme, database)
+    told = [*range(130, 100, -1), *reversed(given)]
+    with database.engine.begin() as connection:
+        columns = ", ".join(each.name for each in queries.webhook_deliveries.c if each.name != "position")
+        copied = f"INSERT INTO webhook_deliveries (position, {columns}) SELECT number, {columns} FROM"
+        more = "webhook_deliveries, generate_series(101, 130) number WHERE position = :one"
+        connection.execute(sa.text(f"{copied} {more}"), {"one": given[0]})
+    read: list[list[int]] = []
+
+    def events_at(connection: sa.Connection, positions: list[int]) -> list[StoredEvent]:
+        read.append(positions)
+        return events.events_at(connection, positions)
+
+    monkeypatch.setattr(webhooks_page, "events_at", events_at)
+    page = admin.get(f"{PAGE}?rows=25&page=2")
+    assert read.pop() == told[25:]
+    found = re.findall('data-position="([0-9]+)"', admin.get(f"{PAGE}?filter=gap+on+c1").text)
+    assert found == [str(given[2]), str(given[0])] and read.pop() == told
+    [live] = re.findall(rf'hx-get="({PAGE}/-live[^"]*)"', page.text)
+    live = live.replace("&amp;", "&")
+    assert "page=2" in live and admin.get(live).status_code == 204 and read == []
+    admin.confirm(f"{PAGE}/-retry", position=str(given[-1]))
+    again = admin.get(live)
+    assert again.status_code == 200 and read.pop() == told[25:]
+    assert "seen=" not in again.text.replace(re.findall(r'hx-get="[^"]*"', again.text)[0], "")
+    assert admin.get(f"{PAGE}?at={given[0]}").status_code == 200 and read.pop() == []
 
 
 def test_forms_change_test_rotate_and_delete(acme: Console, admin: Visitor) -> None:

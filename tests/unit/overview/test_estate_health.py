@@ -329,7 +329,7 @@ def test_consequences_of_an_offline_cluster_are_no_problems_of_their_own() -> No
 
 
 def test_what_another_problem_explains_is_not_said_twice() -> None:
-    degraded = replace(ONE, state="degraded", reason="1 lost range", is_told_elsewhere=True)
+    degraded = replace(ONE, state="degraded", reason="1 lost range", is_explained_elsewhere=True)
     health = estate_health(replace(FINE, distributors=(degraded, OTHER), lost=LOST))
     assert [each.code for each in health.problems] == ["records-lost"]
 
