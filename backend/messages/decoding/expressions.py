@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jsonpath_rfc9535 import JSONPathEnvironment
 from jsonpath_rfc9535.exceptions import JSONPathError
@@ -36,6 +36,7 @@ from jsonpath_rfc9535.selectors import (
     WildcardSelector,
 )
 
+from backend.messages.decoding.bounded_expressions import is_bounded
 from backend.messages.decoding.bounds import EvaluationFailed
 from backend.messages.decoding.comparisons import NOTHING, comparison
 from backend.messages.decoding.patterns import PatternInvalid, pattern_test
@@ -64,28 +65,30 @@ class ExpressionWrong(Exception):
         self.reason, self.position = reason, position
 
 
-def compiled(text: str) -> Callable[[Any], bool]:
-    """Return a function that says whether an expression holds for a value.
+class Compiled(NamedTuple):
+    """An expression that can be evaluated."""
 
-    That function raises EvaluationFailed. Raises ExpressionWrong.
-    """
-    holds, _ = _read(text)
-    return lambda value: holds(value, value)
-
-
-def required(text: str) -> list[str]:
-    """Return texts that occur in each value for which an expression holds. Raises ExpressionWrong."""
-    return required_texts(_read(text)[1])
+    holds: Callable[[Any], bool]
+    """Returns whether it holds for a value. Raises EvaluationFailed."""
+    required: list[str]
+    """Texts that occur in each value for which it holds."""
+    is_bounded: bool
+    """Its evaluation takes little time for any short value."""
 
 
-def _read(text: str) -> tuple[Test, Expression]:
+def compiled(text: str) -> Compiled:
+    """Return an expression that can be evaluated. Raises ExpressionWrong."""
     if len(text) > MOST_CHARACTERS:
         raise ExpressionWrong(f"it is longer than {MOST_CHARACTERS:,} characters", MOST_CHARACTERS)
     try:
         parsed = JSONPathEnvironment().compile(_BEFORE + text + _AFTER)
         match [(segment, segment.selectors) for segment in parsed.segments]:
             case [(_, (FilterSelector() as only,))]:
-                return _test(only.expression.expression), only.expression.expression
+                expression = only.expression.expression
+                test = _test(expression)
+                return Compiled(
+                    lambda value: test(value, value), required_texts(expression), is_bounded(expression)
+                )
             case _:
                 raise ExpressionWrong("a bracket is closed that was not opened", max(0, text.find("]")))
     except JSONPathError as error:
