@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from backend.domain.overview.estate_facts import SwitchFact
@@ -12,11 +13,44 @@ STUCK_AFTER = timedelta(minutes=10)
 """Time in one phase, while clients wait, from which a switch counts as stuck."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Words:
+    code: str
+    kind: Kind
+    severity: Severity
+    what: str
+    """What the switch does or did, with the place of its phase."""
+    advice: str
+
+
+_FAILED = _Words(
+    code="switch-failed",
+    kind=Kind.DRIFT,
+    severity=Severity.WARNING,
+    what="failed",
+    advice="The clients stay where they were: remove the cause, then plan the switch again.",
+)
+_STUCK = _Words(
+    code="switch-stuck",
+    kind=Kind.AVAILABILITY,
+    severity=Severity.CRITICAL,
+    what="is stuck in the phase {phase}: the clients wait",
+    advice="See what it waits for: continue without clients that do not respond, or abort the switch.",
+)
+_RUNNING = _Words(
+    code="switch-running",
+    kind=Kind.INFORMATION,
+    severity=Severity.INFORMATION,
+    what="is in progress: {phase}",
+    advice="Watch its progress, or abort it before the clients move.",
+)
+
+
 def switch_problems(found: Sequence[SwitchFact], now: datetime) -> Iterator[Problem]:
     """Yield the problems of switches, and the information that one is in progress."""
     for each in found:
         is_stuck = each.is_holding and each.since is not None and now - each.since > STUCK_AFTER
-        yield _failed(each) if each.has_failed else _stuck(each) if is_stuck else _running(each)
+        yield _problem(_FAILED if each.has_failed else _STUCK if is_stuck else _RUNNING, each)
 
 
 def _who(each: SwitchFact) -> str:
@@ -31,40 +65,15 @@ def _way_out(each: SwitchFact) -> WayOut:
     return WayOut(label="Open switch", address=f"/switches/{each.id}")
 
 
-def _failed(each: SwitchFact) -> Problem:
+def _problem(words: _Words, each: SwitchFact) -> Problem:
+    reason = None if words is _RUNNING else each.reason
     return Problem(
-        code="switch-failed",
-        kind=Kind.DRIFT,
-        severity=Severity.WARNING,
+        code=words.code,
+        kind=words.kind,
+        severity=words.severity,
         subject=each.id,
-        text=f"{_who(each)} failed{because(each.reason)}",
-        advice="The clients stay where they were: remove the cause, then plan the switch again.",
-        since=each.since,
-        way_out=_way_out(each),
-    )
-
-
-def _stuck(each: SwitchFact) -> Problem:
-    return Problem(
-        code="switch-stuck",
-        kind=Kind.AVAILABILITY,
-        severity=Severity.CRITICAL,
-        subject=each.id,
-        text=f"{_who(each)} is stuck in the phase {each.phase}: the clients wait{because(each.reason)}",
-        advice="See what it waits for: continue without clients that do not respond, or abort the switch.",
-        since=each.since,
-        way_out=_way_out(each),
-    )
-
-
-def _running(each: SwitchFact) -> Problem:
-    return Problem(
-        code="switch-running",
-        kind=Kind.INFORMATION,
-        severity=Severity.INFORMATION,
-        subject=each.id,
-        text=f"{_who(each)} is in progress: {each.phase}.",
-        advice="Watch its progress, or abort it before the clients move.",
+        text=f"{_who(each)} {words.what.format(phase=each.phase)}{because(reason)}",
+        advice=words.advice,
         since=each.since,
         way_out=_way_out(each),
     )
