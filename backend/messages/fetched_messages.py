@@ -22,7 +22,6 @@ MOST_CHARACTERS = 1_000
 """Characters of the longest expression that is evaluated here: compiling it takes milliseconds."""
 _SECONDS = 0.5
 """Time for evaluating an expression on what was fetched at once; it usually takes a tenth."""
-_AT_ONCE = 50
 
 Holds = Callable[[Any], bool]
 Step = Callable[[Sequence[Message]], list[Message]]
@@ -83,12 +82,12 @@ def _bounded(expression: str | None, checked: CheckedExpression) -> Holds | None
 
 def _not_rejected(holds: Holds, messages: Sequence[Message]) -> list[Message]:
     """Return the messages for whose value an expression may hold; when the time is over, all that are left."""
-    deadline = time.monotonic() + _SECONDS
-    rejects = plain_json.rejects
+    clock, rejects = time.monotonic, plain_json.rejects
+    deadline = clock() + _SECONDS
     found: list[Message] = []
-    for start in range(0, len(messages), _AT_ONCE):
-        if time.monotonic() >= deadline:
-            return [*found, *messages[start:]]
-        some = messages[start : start + _AT_ONCE]
-        found += [each for each in some if not rejects(holds, each.value() or b"")]
+    for number, each in enumerate(messages):
+        if clock() >= deadline:
+            return [*found, *messages[number:]]
+        if not rejects(holds, each.value() or b""):
+            found.append(each)
     return found

@@ -10,7 +10,8 @@ each node, which takes six times as long, and it rounds integers beyond 2**53, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from jsonpath_rfc9535 import JSONPathEnvironment
@@ -205,10 +206,16 @@ def _pattern(expression: FunctionExtension) -> Test:
 
 
 def _singular(query: FilterQuery) -> Find:
-    relative = isinstance(query, RelativeFilterQuery)
-    keys = tuple(_key(segment.selectors[0]) for segment in query.query.segments)
-    if len(keys) == 1 and isinstance(keys[0], str) and not relative:
+    return _path(query.query.segments, relative=isinstance(query, RelativeFilterQuery))
+
+
+def _path(segments: Sequence[JSONPathSegment], *, relative: bool) -> Find:
+    """Return the function for steps of which each selects one value at most."""
+    keys = tuple(_key(segment.selectors[0]) for segment in segments)
+    if len(keys) == 1 and isinstance(keys[0], str):
         name = keys[0]
+        if relative:
+            return lambda current, _root: current.get(name, NOTHING) if type(current) is dict else NOTHING
         return lambda _current, root: root.get(name, NOTHING) if type(root) is dict else NOTHING
 
     def find(current: Any, root: Any) -> Any:
@@ -234,16 +241,25 @@ def _key(selector: JSONPathSelector) -> str | int:
 
 def _nodes(expression: Expression) -> FindAll:
     assert isinstance(expression, FilterQuery)
-    relative = isinstance(expression, RelativeFilterQuery)
-    steps = [_step(segment) for segment in expression.query.segments]
+    # The first steps usually select one value each, which need no lists.
+    segments = list(expression.query.segments)
+    first = list(takewhile(_selects_one, segments))
+    begin = _path(first, relative=isinstance(expression, RelativeFilterQuery))
+    steps = [_step(segment) for segment in segments[len(first) :]]
 
     def find_all(current: Any, root: Any) -> list[Any]:
-        nodes = [current if relative else root]
+        found = begin(current, root)
+        nodes = [] if found is NOTHING else [found]
         for step in steps:
             nodes = step(nodes, root)
         return nodes
 
     return find_all
+
+
+def _selects_one(segment: JSONPathSegment) -> bool:
+    one = len(segment.selectors) == 1 and isinstance(segment.selectors[0], NameSelector | IndexSelector)
+    return one and not isinstance(segment, JSONPathRecursiveDescentSegment)
 
 
 def _step(segment: JSONPathSegment) -> Callable[[list[Any], Any], list[Any]]:

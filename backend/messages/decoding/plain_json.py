@@ -28,9 +28,9 @@ def read(data: bytes) -> Any:
         value = from_json(data, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         return NOTHING
-    # What is nested deeper is not taken for JSON.
-    if data.count(b"{") + data.count(b"[") > MOST_LEVELS and has_more_levels(value, MOST_LEVELS):
-        return NOTHING
+    # What is nested deeper is not taken for JSON; a level has two brackets.
+    if len(data) > 2 * MOST_LEVELS and data.count(b"{") + data.count(b"[") > MOST_LEVELS:
+        return NOTHING if has_more_levels(value, MOST_LEVELS) else value
     return value
 
 
