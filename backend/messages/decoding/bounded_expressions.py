@@ -2,13 +2,10 @@
 
 A path to one value is followed step by step. A query for many values goes through the whole value at most once for
 each of its segments, if none of these selects a value twice. A filter within a filter, or two descents in one
-query, multiply their work. A regular expression that repeats one character or class, and has no groups, goes back
-to each character of a text once; others may take years.
+query, multiply their work. Regular expressions that are not plain may take years.
 """
 
 from __future__ import annotations
-
-import re
 
 from jsonpath_rfc9535.filter_expressions import (
     ComparisonExpression,
@@ -23,13 +20,13 @@ from jsonpath_rfc9535.filter_expressions import (
 from jsonpath_rfc9535.segments import JSONPathRecursiveDescentSegment, JSONPathSegment
 from jsonpath_rfc9535.selectors import FilterSelector
 
+from backend.messages.decoding.patterns import is_plain
+
 MOST_PASSES = 8
 """Most times that a bounded expression goes through a value."""
 MOST_PATHS = 200
 """Most paths to one value that a bounded expression follows."""
 _UNBOUNDED = MOST_PASSES + 1
-_PLAIN = r"(?:[^\\(){}*+?]|\\[dDsSwW.-])*"
-_PLAIN_PATTERN = re.compile(f"{_PLAIN}[*+?]?{_PLAIN}", re.DOTALL)
 
 
 def is_bounded(expression: Expression) -> bool:
@@ -58,7 +55,7 @@ def _passes(expression: Expression) -> int:
         case FunctionExtension(name="length" | "count" | "value"):
             return _passes(expression.args[0])
         case FunctionExtension(name="match" | "search", args=[text, StringLiteral() as pattern]):
-            return 1 + _passes(text) if _PLAIN_PATTERN.fullmatch(pattern.value) else _UNBOUNDED
+            return 1 + _passes(text) if is_plain(pattern.value) else _UNBOUNDED
         case FilterExpressionLiteral():
             return 0
     return _UNBOUNDED

@@ -323,6 +323,21 @@ def test_a_regular_expression_ends_in_time(monkeypatch, pattern, text):
             assert str(error) == "The regular expression takes longer than 0.05 s on it."
 
 
+PLAIN = st.builds(
+    lambda parts, repeated: "".join(parts[:2]) + repeated + "".join(parts[2:]),
+    st.lists(st.sampled_from(["a", ".", "[a-c]", "[^b]", r"\d", r"\.", "^", "$", "|", "é"]), max_size=4),
+    st.sampled_from(["", "a*", ".+", "[ab]?", r"\w*"]),
+)
+
+
+@given(PLAIN, st.text(alphabet="ab1.\né", max_size=6), st.sampled_from(["match", "search"]))
+def test_a_plain_pattern_finds_the_same_without_a_watch(pattern, text, function):
+    assert patterns.is_plain(pattern)
+    watched = patterns.pattern_test(function)(text, pattern)
+    assert patterns.pattern_test(function, pattern, is_constant=True)(text, None) is watched
+    assert not patterns.pattern_test(function, pattern, is_constant=True)(17, None)
+
+
 def test_a_pattern_from_a_record_may_be_anything():
     holds = compiled("match($.text, $.pattern)").holds
     for pattern in (
