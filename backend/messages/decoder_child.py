@@ -44,7 +44,7 @@ class _Condition(NamedTuple):
     holds: Callable[[Any], bool]
     read_plain: Callable[[bytes], Any]
     facts: Mapping[str, Any]
-    """What the parent is told of the expression."""
+    """Answer to the parent that checks the expression."""
 
 
 def main() -> None:

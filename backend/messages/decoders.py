@@ -72,12 +72,12 @@ class DecodersUnavailable(Exception):
 
 
 class CheckedExpression(NamedTuple):
-    """What is known of a valid expression."""
+    """Facts of a valid expression, found without any value."""
 
     required: tuple[str, ...] = ()
     """Texts that occur in each value for which it holds."""
     is_bounded: bool = False
-    """Its evaluation takes little time for any short value."""
+    """True if its evaluation takes little time for any short value."""
 
 
 class Decoders:

@@ -1,4 +1,4 @@
-"""What a search leaves out when messages are fetched, before partitions are merged and anything is decoded.
+"""Messages that a search leaves out as they are fetched, before partitions are merged and anything is decoded.
 
 filters on bytes --> texts that an expression requires --> a bounded expression on short JSON
 

@@ -42,7 +42,7 @@ def asked(client: httpx2.Client, **query: Any) -> tuple[float, dict[str, Any]]:
     answer = client.get("/messages", params={"stream": STREAM, "cluster": "cluster-1", **query})
     took = time.monotonic() - began
     if answer.status_code != 200:
-        sys.exit(f"{answer.status_code}: {answer.text[:500]}")
+        sys.exit(f"{answer.status_code} for {query}: {answer.text[:500]}")
     found: dict[str, Any] = answer.json()
     return took, found
 

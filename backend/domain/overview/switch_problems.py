@@ -19,7 +19,7 @@ class _Words:
     kind: Kind
     severity: Severity
     what: str
-    """What the switch does or did, with the place of its phase."""
+    """Verb and its object, with a place for the phase."""
     advice: str
 
 

@@ -74,7 +74,7 @@ class Compiled(NamedTuple):
     required: list[str]
     """Texts that occur in each value for which it holds."""
     is_bounded: bool
-    """Its evaluation takes little time for any short value."""
+    """True if its evaluation takes little time for any short value."""
 
 
 def compiled(text: str) -> Compiled:

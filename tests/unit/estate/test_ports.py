@@ -73,7 +73,7 @@ def test_spare_ports_lie_below_those_of_outgoing_connections() -> None:
 def test_two_who_draw_at_the_same_time_draw_different_ports(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Of four who draw the only port at the same time, although nothing listens on it yet, one gets it."""
+    """One of four who draw the only port at the same time gets it, although nothing listens on it yet."""
     (port,) = free_ports(1)
     monkeypatch.setattr(drawing, "SPARE", range(port, port + 1))
     # Claims in a folder of their own, in which the port is not this process's.
