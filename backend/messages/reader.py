@@ -65,7 +65,6 @@ class MessageReader:
                     BOUNDS,
                     page.select,
                     is_search=wanted.filters != Filters(),
-                    is_slow=decoding.has_expression,
                     passing=passing(wanted.filters, checked),
                 )
             return page.answer(facts, found)

@@ -6,9 +6,7 @@ say how far each partition was scanned: the walk from page to page gives every r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,8 +17,8 @@ from backend.kafka.search import record_merge
 from backend.kafka.search.record_cursors import BackwardCursor, Cursor, ForwardCursor
 from backend.kafka.search.record_merge import Merge
 from backend.kafka.search.record_search import LogRange
-from backend.kafka.search.sieved_records import Record, Sieve, length_of
-from backend.kafka.search.topic_reader import TimeOver, TopicPlace, TopicReader
+from backend.kafka.search.sieved_records import Record, Sieve
+from backend.kafka.search.topic_reader import TopicPlace, TopicReader
 
 _BATCH_RECORDS = 4_000
 _SEARCHED_FIRST, _SEARCHED_RECORDS, _SIEVED_AHEAD = 2_000, 20_000, 60_000
@@ -162,14 +160,12 @@ def read_messages(
     select: Select,
     *,
     is_search: bool = False,
-    is_slow: bool = False,
     passing: Passing | None = None,
 ) -> Page:
     """Return at most `limit` selected messages; positions are moved by every page, or it fails.
 
-    `is_search` expects that `select` leaves most messages out: batches are large from the beginning. `is_slow`
-    expects that it waits for another process: the next batch is read in the meantime. `select` gets only messages
-    that pass `passing`; the others are counted as scanned.
+    `is_search` expects that `select` leaves most messages out: batches are large from the beginning. `select` gets
+    only messages that pass `passing`; the others are counted as scanned.
 
     Raises KafkaCallFailed, also if nothing was scanned in the time allowed; OffsetOutside for an offset outside of
     the log (the end itself is inside), and for one of `After` above its end; ClusterUnreachable for a secret that
@@ -192,10 +188,7 @@ def read_messages(
         backward = isinstance(start, Newest | Before)
         merge = Merge(reader, cursors, backward=backward)
         ahead = (_SEARCHED_RECORDS if sieve is None else _SIEVED_AHEAD) if is_search else None
-        started = merge.positions
-        batches = _batches(merge, limit, bounds, ahead)
-        with closing(_one_ahead(batches, reader.give_up) if is_slow else batches) as batches:
-            return _page(batches, limit, select, ranges, started, backward=backward)
+        return _page(merge, limit, bounds, select, ranges, backward=backward, ahead=ahead)
     finally:
         reader.close()
 
@@ -250,75 +243,33 @@ def _first_offsets(
             return positions
 
 
-class _Taken(NamedTuple):
-    """A batch of a page, and where the merge was before and after it."""
-
-    batch: list[Record]
-    before: Mapping[int, int]
-    after: Mapping[int, int]
-    ended_by: EndedBy | None
-    """Reason why no batch follows; None if one does."""
-    time_over: TimeOver | None
-
-
-_Batches = Generator[_Taken, None, None]
-
-
-def _batches(merge: Merge, limit: int, bounds: Bounds, ahead: int | None) -> _Batches:
-    """Yield what a page scans; `ahead` is for a search, how many messages of a partition are fetched meanwhile."""
-    step, largest = (limit, _BATCH_RECORDS) if ahead is None else (max(limit, _SEARCHED_FIRST), _SEARCHED_RECORDS)
-    records = size = 0
-    ended_by: EndedBy | None = None
-    while ended_by is None:
-        before = merge.positions
-        batch = merge.take(
-            min(step, bounds.records - records), bounds.bytes - size, at_least_one=records == 0, ahead=ahead
-        )
-        step = min(step * 2, largest)
-        records += length_of(batch)
-        size += sum([record.size for record in batch])
-        if merge.is_over:
-            ended_by = EndedBy.END
-        elif merge.time_over is not None:
-            ended_by = EndedBy.TIME
-        elif records >= bounds.records or (not batch and records + merge.next_length > bounds.records):
-            ended_by = EndedBy.RECORDS
-        elif not batch:
-            ended_by = EndedBy.BYTES
-        yield _Taken(batch, before, merge.positions, ended_by, merge.time_over)
-
-
-def _one_ahead(batches: _Batches, give_up: Callable[[], None]) -> _Batches:
-    """Yield the batches; each is taken, in a thread, while the caller works on the one before.
-
-    `give_up` ends the taking of a batch that nobody waits for any more.
-    """
-    with ThreadPoolExecutor(1, "messages-ahead") as thread:
-        try:
-            coming = thread.submit(next, batches, None)
-            while (taken := coming.result()) is not None:
-                coming = thread.submit(next, batches, None)
-                yield taken
-        finally:
-            give_up()
-
-
 def _page(
-    batches: _Batches,
+    merge: Merge,
     limit: int,
+    bounds: Bounds,
     select: Select,
     ranges: Mapping[int, LogRange],
-    started: Mapping[int, int],
     *,
     backward: bool,
+    ahead: int | None,
 ) -> Page:
-    """Read a page that begins at the positions `started`."""
+    """Read a page; `ahead` is for a search, how many messages of a partition are fetched in the meantime."""
+    started = merge.positions
     found: list[Selected] = []
-    positions = started
     scanned_records = scanned_bytes = 0
+    is_search = ahead is not None
+    step, largest = (max(limit, _SEARCHED_FIRST), _SEARCHED_RECORDS) if is_search else (limit, _BATCH_RECORDS)
     ended_by: EndedBy | None = None
-    for batch, before, after, is_last, time_over in batches:
-        scanned_records += length_of(batch)
+    while ended_by is None:
+        positions = merge.positions
+        batch = merge.take(
+            min(step, bounds.records - scanned_records),
+            bounds.bytes - scanned_bytes,
+            at_least_one=scanned_records == 0,
+            ahead=ahead,
+        )
+        step = min(step * 2, largest)
+        scanned_records += sum([record.length for record in batch])
         scanned_bytes += sum([record.size for record in batch])
         messages = [record.message for record in batch if record.message is not None]
         told: EndedBy | None = None
@@ -328,23 +279,28 @@ def _page(
             selected, told = ended.found, ended.ended_by
         room = limit - len(found)
         found += selected[:room]
-        positions = after
         if len(selected) > room:
             # Records behind the last one of the page are scanned again by the next page.
-            positions = _scanned_to(before, batch, found[-1].message, backward=backward)
+            positions = _scanned_to(positions, batch, found[-1].message, backward=backward)
             ended_by = EndedBy.LIMIT
-        elif told is not None or is_last is EndedBy.END:
-            ended_by = told or is_last
+            break
+        positions = merge.positions
+        if told is not None:
+            ended_by = told
+        elif merge.is_over:
+            ended_by = EndedBy.END
         elif len(found) == limit:
             ended_by = EndedBy.LIMIT
-        elif is_last is EndedBy.TIME and positions == started:
-            assert time_over is not None
-            raise time_over
-        else:
-            ended_by = is_last
-        if ended_by is not None:
-            break
-    assert ended_by is not None
+        elif merge.time_over is not None:
+            if positions == started:
+                raise merge.time_over
+            ended_by = EndedBy.TIME
+        elif scanned_records >= bounds.records or (
+            not batch and scanned_records + merge.next_length > bounds.records
+        ):
+            ended_by = EndedBy.RECORDS
+        elif not batch:
+            ended_by = EndedBy.BYTES
     return Page(
         found=found,
         after=None if ended_by is EndedBy.END else positions,

@@ -137,10 +137,6 @@ class TopicReader:
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
 
-    def give_up(self) -> None:
-        """Let the thread that uses the reader end soon, since its time is over."""
-        self._deadline = time.monotonic()
-
     def left(self) -> float:
         """Return the seconds until the deadline. Raises TimeOver after it."""
         left = self._deadline - time.monotonic()

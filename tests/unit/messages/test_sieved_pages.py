@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 from confluent_kafka import KafkaError, Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.kafka.search import message_reading
@@ -24,7 +24,7 @@ from backend.kafka.search.message_reading import (
     read_messages,
 )
 from backend.kafka.search.record_search import LogRange
-from backend.kafka.search.topic_reader import TimeOver, TopicPlace
+from backend.kafka.search.topic_reader import TopicPlace
 
 PLACE = TopicPlace("", {}, "t", (0, 1, 2))
 MANY = Bounds(10.0, 10**6, 10**9)
@@ -37,23 +37,15 @@ class LogInMemory:
         self._logs, self._chunk = logs, chunk
         self._positions: dict[int, int] = {}
         self._turn = 0
-        self._is_over = False
 
     def ranges(self) -> dict[int, LogRange]:
-        """Begin as a new reader does."""
-        self._positions, self._turn, self._is_over = {}, 0, False
         return {
             partition: LogRange(0, 1 + (log[-1].offset() or 0) if log else 0)
             for partition, log in self._logs.items()
         }
 
     def left(self) -> float:
-        if self._is_over:
-            raise TimeOver("the page has ended")
         return 10.0
-
-    def give_up(self) -> None:
-        self._is_over = True
 
     def close(self) -> None:
         pass
@@ -74,22 +66,13 @@ class LogInMemory:
         if len(found) == self._chunk:
             self._positions[partition] = 1 + (found[-1].offset() or 0)
             return found
-        end = 1 + (self._logs[partition][-1].offset() or 0)
+        end = self.ranges()[partition].high
         self._positions[partition] = end
         error = KafkaError(KafkaError._PARTITION_EOF)
         return [*found, Message(topic="t", partition=partition, offset=end, error=error)]
 
 
-class Silent(LogInMemory):
-    """A log of which nothing comes after its first answer, as from a broker that went away."""
-
-    def read(self, wait_seconds: float) -> list[Message]:
-        return super().read(wait_seconds) if self._turn == 0 else []
-
-
-def pages(
-    reader: LogInMemory, start: Start, limit: int, bounds: Bounds, *, is_sieved: bool, is_slow: bool = False
-) -> list[Page]:
+def pages(reader: LogInMemory, start: Start, limit: int, bounds: Bounds, *, is_sieved: bool) -> list[Page]:
     def matching(messages: Sequence[Message]) -> list[Message]:
         return [each for each in messages if each.value() == b"wanted"]
 
@@ -103,9 +86,7 @@ def pages(
         while not found or found[-1].after is not None:
             if found:
                 start = (Before if found[-1].backward else After)(found[-1].after or {})
-            page = read_messages(
-                PLACE, start, limit, bounds, select, is_search=True, is_slow=is_slow, passing=passing
-            )
+            page = read_messages(PLACE, start, limit, bounds, select, is_search=True, passing=passing)
             assert page.after is None or not found or page.after != found[-1].after
             found.append(page)
     return found
@@ -156,36 +137,6 @@ def test_bounds_hold_and_nothing_is_skipped(
     for page in walked:
         assert page.scanned_records <= records
         assert page.scanned_bytes <= size or page.scanned_records == 1
-
-
-@settings(max_examples=30)
-@given(logs(), st.integers(1, 50), STARTS, st.integers(1, 30), st.integers(1, 300))
-def test_pages_are_the_same_if_the_next_batch_is_read_in_the_meantime(
-    found: dict[int, list[Message]], chunk: int, start: Start, limit: int, records: int
-) -> None:
-    bounds = Bounds(10.0, records, 10**9)
-    plain, slow = (
-        pages(LogInMemory(found, chunk), start, limit, bounds, is_sieved=False, is_slow=each)
-        for each in (False, True)
-    )
-    assert places(slow) == places(plain)
-    assert [(each.after, each.ended_by) for each in slow] == [(each.after, each.ended_by) for each in plain]
-
-
-def test_nobody_waits_for_a_batch_that_is_read_beyond_the_end_of_the_page() -> None:
-    log = [Message(topic="t", partition=0, offset=n, value=b"wanted", timestamp=(1, n)) for n in range(9_000)]
-    reader = Silent({0: log, 1: [], 2: []}, 2_000)
-    with mock.patch.object(message_reading, "TopicReader", lambda *_, **__: reader):
-        page = read_messages(
-            PLACE,
-            Earliest(),
-            5,
-            MANY,
-            lambda messages: [Selected(each, None) for each in messages],
-            is_search=True,
-            is_slow=True,
-        )
-    assert places([page]) == [(0, n) for n in range(5)] and page.ended_by is EndedBy.LIMIT
 
 
 @pytest.mark.parametrize("start", [Earliest(), Newest()], ids=["forward", "backward"])
