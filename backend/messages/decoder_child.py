@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from backend.messages import decoder_frames
 from backend.messages.decoder_frames import Phase
@@ -37,7 +37,14 @@ _MOST_FILE_BYTES = 256 * 1024 * 1024
 """Most bytes of a file: of what the compiler of Protobuf schemas writes."""
 _FORMATS = {"AVRO": "avro", "JSON": "json", "PROTOBUF": "protobuf"}
 
-Holds = Callable[[Any], bool]
+
+class _Condition(NamedTuple):
+    """The expression that must hold for a record's value, and the reader of short JSON."""
+
+    holds: Callable[[Any], bool]
+    read_plain: Callable[[bytes], Any]
+    facts: Mapping[str, Any]
+    """Answer to the parent that checks the expression."""
 
 
 def main() -> None:
@@ -102,10 +109,9 @@ class _Server:
             head, parts = request
             if "check" in head:
                 self._at(Phase.EXPRESSION)
-                wrong = _compiled(head["check"])[1]
-                required = _required(head["check"]) if wrong is None else []
+                condition, wrong = _compiled(head["check"])
                 self._at(Phase.WAITING)
-                self._send(0, json.dumps({"wrong": wrong, "required": required}))
+                self._send(0, json.dumps({"wrong": wrong} if condition is None else condition.facts))
             else:
                 self._decode(head, parts)
 
@@ -128,16 +134,16 @@ class _Server:
     def _decode(self, head: Mapping[str, Any], parts: list[bytes | None]) -> None:
         deadline = time.monotonic() + head["seconds"]
         schemas = self._known(head)
-        holds: Holds | None = None
+        condition: _Condition | None = None
         if head["expression"] is not None:
             self._at(Phase.EXPRESSION)
-            holds, wrong = _compiled(head["expression"])
-            if wrong is not None:
+            condition, wrong = _compiled(head["expression"])
+            if condition is None:
                 self._at(Phase.WAITING)
                 self._send(0, json.dumps({"wrong": wrong}))
                 return
         self._at(Phase.RECORD)
-        self._records(parts, schemas, holds, deadline)
+        self._records(parts, schemas, condition, deadline)
 
     def _known(self, head: Mapping[str, Any]) -> dict[int, KnownSchema]:
         """Return the schemas of a request by id; those that are new here are compiled."""
@@ -152,7 +158,11 @@ class _Server:
         return found
 
     def _records(
-        self, parts: list[bytes | None], schemas: Mapping[int, KnownSchema], holds: Holds | None, deadline: float
+        self,
+        parts: list[bytes | None],
+        schemas: Mapping[int, KnownSchema],
+        condition: _Condition | None,
+        deadline: float,
     ) -> None:
         found: list[str] = []
         characters = done = 0
@@ -161,7 +171,7 @@ class _Server:
         for number in range(len(parts) // 2):
             work[1] = number
             key, value = parts[2 * number], parts[2 * number + 1]
-            text = _record(number, key, value, schemas, holds)
+            text = _record(number, key, value, schemas, condition)
             if text is not None:
                 found.append(text)
                 characters += len(text)
@@ -178,15 +188,20 @@ class _Server:
 
 
 def _record(
-    number: int, key: bytes | None, value: bytes | None, schemas: Mapping[int, KnownSchema], holds: Holds | None
+    number: int,
+    key: bytes | None,
+    value: bytes | None,
+    schemas: Mapping[int, KnownSchema],
+    condition: _Condition | None,
 ) -> str | None:
     """Return a record's answer, `[number, key, value]`; None if the expression does not hold."""
     try:
-        field = decoded(value, schemas)
-        if holds is not None and not field.is_undecided:
+        plain = NOTHING if condition is None or value is None else condition.read_plain(value)
+        field = decoded(value, schemas) if plain is NOTHING else Field("json", plain)
+        if condition is not None and not field.is_undecided:
             # A record that the expression has no result for is shown, with the reason.
             try:
-                if field.value is NOTHING or not holds(field.value):
+                if field.value is NOTHING or not condition.holds(field.value):
                     return None
             except EvaluationFailed as error:
                 field = field._replace(problem=str(error))
@@ -199,26 +214,18 @@ def _record(
 
 
 @lru_cache(_CACHED_EXPRESSIONS)
-def _compiled(text: str) -> tuple[Holds | None, tuple[str, int] | None]:
-    """Return an expression's function; or what is wrong with it, and where."""
+def _compiled(text: str) -> tuple[_Condition | None, tuple[str, int] | None]:
+    """Return an expression's condition; or what is wrong with it, and where."""
     with _files():
-        from backend.messages.decoding import expressions
+        from backend.messages.decoding import expressions, plain_json
     try:
-        return expressions.compiled(text), None
+        found = expressions.compiled(text)
     except expressions.ExpressionWrong as error:
         return None, (error.reason, error.position)
     except MemoryError:
         return None, ("it takes more memory than an expression may use", 0)
-
-
-def _required(text: str) -> list[str]:
-    """Return the texts that an expression requires, which is valid."""
-    from backend.messages.decoding import expressions
-
-    try:
-        return expressions.required(text)
-    except (MemoryError, RecursionError):
-        return []
+    facts = {"required": found.required, "is_bounded": found.is_bounded}
+    return _Condition(found.holds, plain_json.read, facts), None
 
 
 def _schema(language: str, text: str, references: Mapping[str, str]) -> KnownSchema:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from backend.messages import decoder_frames
 from backend.messages.decoded_fields import DecodedField, Pair, Parts, pair, undecoded
@@ -24,6 +25,7 @@ from backend.messages.decoder_schemas import (
 )
 
 __all__ = [
+    "CheckedExpression",
     "DecodedField",
     "Decoders",
     "DecodersUnavailable",
@@ -69,6 +71,15 @@ class DecodersUnavailable(Exception):
     """No decoder process can be started, or all were closed; the message says why."""
 
 
+class CheckedExpression(NamedTuple):
+    """Facts of a valid expression, found without any value."""
+
+    required: tuple[str, ...] = ()
+    """Texts that occur in each value for which it holds."""
+    is_bounded: bool = False
+    """True if its evaluation takes little time for any short value."""
+
+
 class Decoders:
     """Decoder processes, shared by threads. They start when they are needed, and end when they are not."""
 
@@ -78,8 +89,8 @@ class Decoders:
         self._pool = DecoderPool(most, limits)
         self._unusable = UnusableSchemas(limits.schema_seconds)
 
-    def check(self, expression: str) -> tuple[str, ...]:
-        """Check a JSONPath expression; return texts that occur in each value for which it holds.
+    def check(self, expression: str) -> CheckedExpression:
+        """Check a JSONPath expression; return what is known of it.
 
         Raises ExpressionInvalid; DecodingEnded if no process is free within 10 s; DecodersUnavailable.
         """
@@ -89,11 +100,11 @@ class Decoders:
                 with self._pool.process(deadline) as process:
                     request = decoder_frames.request({"check": expression}, [])
                     invalid: ExpressionInvalid | None = None
-                    required: tuple[str, ...] = ()
+                    checked = CheckedExpression()
                     for answer in process.ask(request, deadline):
                         invalid = _invalid(answer, process)
                         if answer.is_last and invalid is None:
-                            required = _required(answer, process)
+                            checked = _checked(answer, process)
             except ProcessEnded as ended:
                 if ended.phase is Phase.EXPRESSION:
                     raise ExpressionInvalid(_clause(ended.reason), 0) from ended
@@ -107,7 +118,7 @@ class Decoders:
                 # Not within the `with`, which would end the process.
                 if invalid is not None:
                     raise invalid
-                return required
+                return checked
         raise AssertionError("each attempt returns or raises")
 
     def decode(
@@ -280,12 +291,15 @@ def _invalid(answer: Answer, process: DecoderProcess) -> ExpressionInvalid | Non
         raise process.nonsense() from None
 
 
-def _required(answer: Answer, process: DecoderProcess) -> tuple[str, ...]:
-    """Return the texts that an answer says an expression requires. Raises ProcessEnded for nonsense."""
-    texts = answer.content.get("required") if isinstance(answer.content, Mapping) else None
+def _checked(answer: Answer, process: DecoderProcess) -> CheckedExpression:
+    """Return what an answer says of a valid expression. Raises ProcessEnded for nonsense."""
+    facts = answer.content if isinstance(answer.content, Mapping) else {}
+    texts, is_bounded = facts.get("required"), facts.get("is_bounded")
     if not isinstance(texts, list) or not all(isinstance(each, str) and each for each in texts):
         raise process.nonsense()
-    return tuple(texts)
+    if not isinstance(is_bounded, bool):
+        raise process.nonsense()
+    return CheckedExpression(tuple(texts), is_bounded)
 
 
 def _clause(sentence: str) -> str:

@@ -67,6 +67,11 @@ class Filters:
         )
 
     @property
+    def are_on_bytes(self) -> bool:
+        """Return whether one of them can be checked before a record is decoded."""
+        return bool(self.keys or self.texts or self.headers)
+
+    @property
     def expression(self) -> str | None:
         """Return one expression that holds where all `expressions` hold; None if there are none.
 
@@ -87,36 +92,6 @@ class Filters:
             name, finds = wanted.name, None if wanted.needles is None else _finder(wanted.needles)
             found = [each for each in found if _has_header(headers_of(each), name, finds)]
         return found
-
-    def passing(self, required: Sequence[str]) -> Callable[[Sequence[Message]], list[Message]] | None:
-        """Return a function that returns the messages that may match, told by their bytes; None if all may.
-
-        `required` are texts that occur in each value for which the expressions hold.
-        """
-        needles = [needle for text in required if (needle := _in_utf_8(text))]
-        if not needles:
-            return self.matching if self.keys or self.texts or self.headers else None
-
-        def passing(messages: Sequence[Message]) -> list[Message]:
-            return [each for each in self.matching(messages) if _may_have(each.value() or b"", needles)]
-
-        return passing
-
-
-def _may_have(value: bytes, needles: Sequence[bytes]) -> bool:
-    """Tell whether a value may have all these texts once it is decoded.
-
-    JSON may spell a text with escapes. What a schema decodes, which begins with a zero, may not spell it at all:
-    the symbols of an enum are numbers there.
-    """
-    return all(needle in value for needle in needles) or b"\\" in value or value[:1] == b"\0"
-
-
-def _in_utf_8(text: str) -> bytes | None:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only write as an escape sequence
-        return None
 
 
 def _with_key(messages: list[Message], needles: Needles) -> list[Message]:

@@ -12,7 +12,13 @@ from backend.domain.base.errors import DecodingUnavailable, FieldError, Messages
 from backend.kafka.base.message_headers import Message
 from backend.messages.decoded_fields import Pair, Parts
 from backend.messages.decoder_schemas import SchemaText
-from backend.messages.decoders import Decoders, DecodersUnavailable, DecodingEnded, ExpressionInvalid
+from backend.messages.decoders import (
+    CheckedExpression,
+    Decoders,
+    DecodersUnavailable,
+    DecodingEnded,
+    ExpressionInvalid,
+)
 from backend.messages.filters import Filters
 
 Schemas = Callable[[int], SchemaText | None]
@@ -94,13 +100,13 @@ class MessageDecoding:
                 return ended.results
 
 
-def check_expressions(decoders: Decoders, filters: Filters) -> tuple[str, ...]:
-    """Return texts that occur in each value for which the expressions hold.
+def check_expressions(decoders: Decoders, filters: Filters) -> CheckedExpression:
+    """Return what is known of the expression for which all expressions hold.
 
     Raises ValueInvalid for an invalid expression; MessagesBusy, DecodingUnavailable.
     """
     deadline = time.monotonic() + _CHECK_SECONDS
-    required: tuple[str, ...] = ()
+    checked = CheckedExpression()
     # Each alone, and what they are together: that may be too long.
     for expression in dict.fromkeys((*filters.expressions, filters.expression)):
         if expression is None:
@@ -109,11 +115,11 @@ def check_expressions(decoders: Decoders, filters: Filters) -> tuple[str, ...]:
             if time.monotonic() >= deadline:
                 raise DecodingEnded([])
             with decoding_failures():
-                required = decoders.check(expression)
+                checked = decoders.check(expression)
         except DecodingEnded as ended:
             raise MessagesBusy("All decoders are in use. Try again in a few seconds.") from ended
     # The last one is what they are together.
-    return required
+    return checked
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from backend.domain.base.errors import MessagesBusy
-from backend.kafka.base.message_headers import Message, headers_of
+from backend.kafka.base.message_headers import Message
 from backend.kafka.search.message_reading import EndedBy, Page, PageEnded, Selected
+from backend.kafka.search.sieved_records import size_of
 from backend.messages.decoded_fields import Pair
 from backend.messages.documents import shown
 from backend.messages.facts import MessageFacts
@@ -73,23 +74,25 @@ class PageRead:
         self._characters = 0
 
     def select(self, batch: list[Message]) -> list[Selected]:
-        """Return the messages that match. Raises PageEnded once the page is full, or its time is over."""
-        matching = self._decoding.matching(batch)
-        fields = self._evaluated(matching)
+        """Return the messages that match, of those that passed all filters on bytes when they were fetched.
+
+        Raises PageEnded once the page is full, or its time is over.
+        """
+        fields = self._evaluated(batch)
         is_decided = self._decoding.has_expression
         found: list[Selected] = []
-        for number, (message, pair) in enumerate(zip(matching, fields, strict=False)):
+        for number, (message, pair) in enumerate(zip(batch, fields, strict=False)):
             if pair is None and is_decided:
                 continue
             is_first = not self._bytes
-            self._bytes += _size_of(message)
+            self._bytes += size_of(message)
             self._characters += 0 if pair is None else characters_of(pair)
             if not is_first and (self._bytes > SHOWN_BYTES or self._characters > SHOWN_CHARACTERS):
-                self._cut.leave(matching[number:])
+                self._cut.leave(batch[number:])
                 raise PageEnded(found, EndedBy.BYTES)
             found.append(Selected(message, pair))
-        if len(fields) < len(matching):
-            self._cut.leave(matching[len(fields) :])
+        if len(fields) < len(batch):
+            self._cut.leave(batch[len(fields) :])
             raise PageEnded(found, EndedBy.BYTES if self._characters >= SHOWN_CHARACTERS else EndedBy.TIME)
         return found
 
@@ -137,11 +140,6 @@ class PageRead:
         if self._decoding.has_expression:
             return [cast("Pair", each.decoded) for each in selected]
         return self._decoding.fields([each.message for each in selected], DECODING_SECONDS, SHOWN_CHARACTERS)
-
-
-def _size_of(message: Message) -> int:
-    headers = sum(len(name) + len(value or b"") for name, value in headers_of(message))
-    return len(message.key() or b"") + len(message.value() or b"") + headers
 
 
 def _start(positions: Mapping[int, int], *, backward: bool) -> str:

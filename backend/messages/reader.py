@@ -1,7 +1,7 @@
 """Messages for requests: read from the cluster, filtered on their bytes, and decoded in child processes.
 
-read_messages (Kafka) --> batch --> filters on bytes --> expressions --> page --> decoded items
-                                                        (child process)          (child process)
+read_messages (Kafka) --> filters on bytes, short JSON --> batch --> expressions --> page --> decoded items
+                                                                   (child process)          (child process)
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from sqlalchemy import Engine
 from backend.kafka.search.message_reading import Bounds, read_messages
 from backend.kafka.search.topic_reader import TopicPlace
 from backend.messages import tail_position
-from backend.messages.decoders import Decoders
+from backend.messages.decoders import CheckedExpression, Decoders
 from backend.messages.facts import MessageFacts
+from backend.messages.fetched_messages import passing
 from backend.messages.filters import Filters
 from backend.messages.live_tail import LiveTail
 from backend.messages.message_decoding import MessageDecoding, Schemas, check_expressions
@@ -52,7 +53,7 @@ class MessageReader:
         DecodingUnavailable, and DatabaseUnavailable if the row of the audit cannot be written.
         """
         with self._pages.one(user):
-            place, required = self._place(facts, wanted)
+            place, checked = self._place(facts, wanted)
             note_read(self._engine, user, facts, wanted)
             decoding = MessageDecoding(self._decoders, wanted.filters, schemas)
             page = PageRead(decoding, backward=wanted.is_backward, seconds=BOUNDS.seconds)
@@ -64,7 +65,7 @@ class MessageReader:
                     BOUNDS,
                     page.select,
                     is_search=wanted.filters != Filters(),
-                    passing=wanted.filters.passing(required),
+                    passing=passing(wanted.filters, checked),
                 )
             return page.answer(facts, found)
 
@@ -88,11 +89,11 @@ class MessageReader:
                 finally:
                     tail.close()
 
-    def _place(self, facts: MessageFacts, wanted: MessageRequest) -> tuple[TopicPlace, tuple[str, ...]]:
-        """Return the partitions to read, and the texts that the expressions require.
+    def _place(self, facts: MessageFacts, wanted: MessageRequest) -> tuple[TopicPlace, CheckedExpression]:
+        """Return the partitions to read, and what is known of the expressions.
 
         Raises ValueInvalid, also for an invalid expression.
         """
         partitions = wanted.partitions(facts)
-        required = check_expressions(self._decoders, wanted.filters)
-        return TopicPlace(facts.bootstrap_servers, facts.properties, facts.topic, partitions), required
+        checked = check_expressions(self._decoders, wanted.filters)
+        return TopicPlace(facts.bootstrap_servers, facts.properties, facts.topic, partitions), checked

@@ -27,10 +27,14 @@ STREAM, TOPIC, PARTITIONS = "bench/load/prod/orders", "bench-load-prod-orders", 
 
 
 def fill(servers: str, records: int, first_ms: int) -> None:
-    """Write records of 100 bytes: a key, a header, and a value in JSON."""
+    """Write records: a key, a header, and a value of 200 bytes in JSON."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "batch.num.messages": 20_000, "acks": 1})
     for number in range(records):
-        value = b'{"id": %09d, "status": "%s", "total": %d.5, "customer": "c-%06d"}' % (
+        value = (
+            b'{"id": 1%09d, "status": "%s", "total": %d.5, "customer": "c-%06d", "currency": "EUR", '
+            b'"channel": "web", "city": "Amsterdam", "placed_at": "2026-11-29T12:30:00Z", '
+            b'"lines": [{"sku": "a-17", "n": 2}]}'
+        ) % (
             number,
             (b"paid", b"open", b"sent")[number % 3],
             number % 1000,
@@ -52,6 +56,16 @@ def fill(servers: str, records: int, first_ms: int) -> None:
         if number % 1_000_000 == 0:
             print(f"{number:,} of {records:,} records written", file=sys.stderr)
     producer.flush(120)
+
+
+def api_processes(running: Estate) -> list[int]:
+    """Return the ids of the control plane's processes that serve the API. Ends the run if there is none."""
+    found = [
+        each["pid"] for each in running.status()["processes"] if each["name"].startswith("api") and each.get("pid")
+    ]
+    if not found:
+        sys.exit("no process of the API is in `treeline status`")
+    return found
 
 
 def run(about: str | None, option: str, usual: int, measure: Callable[[Estate, int], bool], missed: str) -> None:

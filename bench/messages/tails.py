@@ -6,7 +6,6 @@ at once; further ones are refused, and counted. Fails if a tail takes more than 
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 import messages_estate
-from messages_estate import STREAM, TOPIC, Estate, fill
+from messages_estate import STREAM, TOPIC, Estate, api_processes, fill
 
 PAGE = f"/tenants/{STREAM}/-messages/-live?cluster=cluster-1"
 OF_A_USER = 3
@@ -25,12 +24,9 @@ MOST_BYTES = 48 * 1024 * 1024
 def resident(running: Estate) -> int:
     """Return the resident bytes of the control plane's processes."""
     found = 0
-    for process in running.status()["processes"]:
-        if process["name"].startswith("api") and process.get("pid"):
-            lines = Path(f"/proc/{process['pid']}/status").read_text().splitlines()
-            found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
-    if not found:
-        sys.exit("no process of the API is in `treeline status`")
+    for process in api_processes(running):
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
     return found
 
 

@@ -18,7 +18,8 @@ FEW = 3
 """Most problems of one code that are listed one by one; more are summed up in one problem."""
 _LONGEST_REASON = 200
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
-_CONNECT = re.compile(r"([^/\s]+)/\S+ Connect to \S+ failed: (.+?)(?: \(after .*\))?")
+_DETAILS = re.compile(r" \(after .*\)$")
+_CONNECT = re.compile(r"(?:\w+://)?([^/\s]+)/\S+ Connect to \S+ failed: (.+)")
 """Reason of librdkafka: "<address>/<broker>: Connect to <address> failed: Connection refused (after 0ms in …)"."""
 
 
@@ -126,7 +127,7 @@ def are(names: Sequence[str]) -> str:
 
 def gist(reason: str) -> str:
     """Return a reason in brief; of librdkafka's, the error and the address."""
-    text = reason.strip().rstrip(".")
+    text = _DETAILS.sub("", reason.strip().rstrip("."))
     found = _CONNECT.fullmatch(text)
     return f"{found[2]} at {found[1]}" if found else text
 

@@ -60,7 +60,7 @@ Reached = Callable[[Sequence[int]], int]
 
 def records_of(partition: int, messages: Sequence[Message], sieve: Sieve | None, reached: Reached) -> list[Record]:
     """Return the records of consecutive messages of a partition."""
-    sizes = [_size_of(each) for each in messages]
+    sizes = [size_of(each) for each in messages]
     if sieve is None:
         return [_record(partition, *each) for each in zip(messages, sizes, strict=True)]
     passing = set(map(id, sieve.passing(messages)))
@@ -100,7 +100,8 @@ def offset_of(message: Message) -> int:
     return message.offset() or 0
 
 
-def _size_of(message: Message) -> int:
+def size_of(message: Message) -> int:
+    """Return the bytes of a message's key, value and headers."""
     size = len(message.key() or b"") + len(message.value() or b"")
     for name, value in headers_of(message):
         size += len(name) if value is None else len(name) + len(value)

@@ -211,10 +211,10 @@ class TopicReader:
                 messages += self._consumer.consume(_CHUNK_RECORDS, 0)
         if self._gone is not None:
             raise self._failed(self._gone)
-        return [message for message in messages if self._is_usable(message.error())]
+        return [each for each in messages if (failure := each.error()) is None or self._is_usable(failure)]
 
-    def _is_usable(self, failure: KafkaError | None) -> bool:
-        if failure is None or failure.code() == KafkaError._PARTITION_EOF:
+    def _is_usable(self, failure: KafkaError) -> bool:
+        if failure.code() == KafkaError._PARTITION_EOF:
             return True
         # librdkafka asks for the coordinator of the group's name all the same; no right on a group is needed.
         if failure.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:

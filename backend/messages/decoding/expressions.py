@@ -10,8 +10,9 @@ each node, which takes six times as long, and it rounds integers beyond 2**53, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from jsonpath_rfc9535 import JSONPathEnvironment
 from jsonpath_rfc9535.exceptions import JSONPathError
@@ -36,6 +37,7 @@ from jsonpath_rfc9535.selectors import (
     WildcardSelector,
 )
 
+from backend.messages.decoding.bounded_expressions import is_bounded
 from backend.messages.decoding.bounds import EvaluationFailed
 from backend.messages.decoding.comparisons import NOTHING, comparison
 from backend.messages.decoding.patterns import PatternInvalid, pattern_test
@@ -64,28 +66,30 @@ class ExpressionWrong(Exception):
         self.reason, self.position = reason, position
 
 
-def compiled(text: str) -> Callable[[Any], bool]:
-    """Return a function that says whether an expression holds for a value.
+class Compiled(NamedTuple):
+    """An expression that can be evaluated."""
 
-    That function raises EvaluationFailed. Raises ExpressionWrong.
-    """
-    holds, _ = _read(text)
-    return lambda value: holds(value, value)
-
-
-def required(text: str) -> list[str]:
-    """Return texts that occur in each value for which an expression holds. Raises ExpressionWrong."""
-    return required_texts(_read(text)[1])
+    holds: Callable[[Any], bool]
+    """Returns whether it holds for a value. Raises EvaluationFailed."""
+    required: list[str]
+    """Texts that occur in each value for which it holds."""
+    is_bounded: bool
+    """True if its evaluation takes little time for any short value."""
 
 
-def _read(text: str) -> tuple[Test, Expression]:
+def compiled(text: str) -> Compiled:
+    """Return an expression that can be evaluated. Raises ExpressionWrong."""
     if len(text) > MOST_CHARACTERS:
         raise ExpressionWrong(f"it is longer than {MOST_CHARACTERS:,} characters", MOST_CHARACTERS)
     try:
         parsed = JSONPathEnvironment().compile(_BEFORE + text + _AFTER)
         match [(segment, segment.selectors) for segment in parsed.segments]:
             case [(_, (FilterSelector() as only,))]:
-                return _test(only.expression.expression), only.expression.expression
+                expression = only.expression.expression
+                test = _test(expression)
+                return Compiled(
+                    lambda value: test(value, value), required_texts(expression), is_bounded(expression)
+                )
             case _:
                 raise ExpressionWrong("a bracket is closed that was not opened", max(0, text.find("]")))
     except JSONPathError as error:
@@ -202,10 +206,16 @@ def _pattern(expression: FunctionExtension) -> Test:
 
 
 def _singular(query: FilterQuery) -> Find:
-    relative = isinstance(query, RelativeFilterQuery)
-    keys = tuple(_key(segment.selectors[0]) for segment in query.query.segments)
-    if len(keys) == 1 and isinstance(keys[0], str) and not relative:
+    return _path(query.query.segments, relative=isinstance(query, RelativeFilterQuery))
+
+
+def _path(segments: Sequence[JSONPathSegment], *, relative: bool) -> Find:
+    """Return the function for steps of which each selects one value at most."""
+    keys = tuple(_key(segment.selectors[0]) for segment in segments)
+    if len(keys) == 1 and isinstance(keys[0], str):
         name = keys[0]
+        if relative:
+            return lambda current, _root: current.get(name, NOTHING) if type(current) is dict else NOTHING
         return lambda _current, root: root.get(name, NOTHING) if type(root) is dict else NOTHING
 
     def find(current: Any, root: Any) -> Any:
@@ -231,16 +241,25 @@ def _key(selector: JSONPathSelector) -> str | int:
 
 def _nodes(expression: Expression) -> FindAll:
     assert isinstance(expression, FilterQuery)
-    relative = isinstance(expression, RelativeFilterQuery)
-    steps = [_step(segment) for segment in expression.query.segments]
+    # The first steps usually select one value each, which need no lists.
+    segments = list(expression.query.segments)
+    first = list(takewhile(_selects_one, segments))
+    begin = _path(first, relative=isinstance(expression, RelativeFilterQuery))
+    steps = [_step(segment) for segment in segments[len(first) :]]
 
     def find_all(current: Any, root: Any) -> list[Any]:
-        nodes = [current if relative else root]
+        found = begin(current, root)
+        nodes = [] if found is NOTHING else [found]
         for step in steps:
             nodes = step(nodes, root)
         return nodes
 
     return find_all
+
+
+def _selects_one(segment: JSONPathSegment) -> bool:
+    one = len(segment.selectors) == 1 and isinstance(segment.selectors[0], NameSelector | IndexSelector)
+    return one and not isinstance(segment, JSONPathRecursiveDescentSegment)
 
 
 def _step(segment: JSONPathSegment) -> Callable[[list[Any], Any], list[Any]]:

@@ -48,8 +48,8 @@ def read(text: str) -> Any:
         raise Undecodable("has a number with thousands of digits") from None
     if end != len(stripped):
         raise NotJson
-    # A level takes two characters, so most values need no look at their levels.
-    if len(stripped) > 2 * MOST_LEVELS and has_more_levels(value, MOST_LEVELS):
+    # Each level has a bracket, so most values need no look at their levels.
+    if stripped.count("{") + stripped.count("[") > MOST_LEVELS and has_more_levels(value, MOST_LEVELS):
         raise too_many_levels()
     return value
 

@@ -7,6 +7,7 @@ as in `match($.name, $.pattern)`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,12 @@ MATCH_SECONDS = 0.5
 MOST_CHARACTERS = 1_000
 """Most characters of a pattern."""
 _CACHED = 16
+_SHORT = 256
+"""Characters of a text on which a plain pattern needs no watch, which takes longer than most texts: 2 µs."""
+_MOST_PLAIN = 100
+"""Characters of a plain pattern."""
+_PLAIN = r"(?:[^\\(){}*+?]|\\[dDsSwW.-])*"
+_PLAIN_PATTERN = re.compile(f"{_PLAIN}[*+?]?{_PLAIN}", re.DOTALL)
 
 
 class PatternInvalid(Exception):
@@ -37,7 +44,22 @@ def pattern_test(function: str, constant: Any = None, *, is_constant: bool = Fal
     known = _pattern(constant)
     if known is None and isinstance(constant, str):
         raise PatternInvalid("the pattern is not a regular expression of up to 1,000 characters")
-    return lambda text, _pattern: _found(function, known, text)
+    if known is None or not is_plain(constant):
+        return lambda text, _pattern: _found(function, known, text)
+    matches = known.fullmatch if function == "match" else known.search
+    return lambda text, _pattern: (
+        matches(text) is not None
+        if isinstance(text, str) and len(text) <= _SHORT
+        else _found(function, known, text)
+    )
+
+
+def is_plain(pattern: str) -> bool:
+    """Return whether a pattern is short, repeats at most one character or class, and has no groups.
+
+    At each character of a text where it begins, it goes back to each later one once.
+    """
+    return len(pattern) <= _MOST_PLAIN and _PLAIN_PATTERN.fullmatch(pattern) is not None
 
 
 def _found(function: str, pattern: regex.Pattern[str] | None, text: Any) -> bool:
@@ -45,7 +67,8 @@ def _found(function: str, pattern: regex.Pattern[str] | None, text: Any) -> bool
         return False
     matches = pattern.fullmatch if function == "match" else pattern.search
     try:
-        return matches(text, timeout=MATCH_SECONDS) is not None
+        # Other threads go on meanwhile, if it takes long.
+        return matches(text, timeout=MATCH_SECONDS, concurrent=len(text) > _SHORT) is not None
     except TimeoutError:
         raise EvaluationFailed(f"The regular expression takes longer than {MATCH_SECONDS:g} s on it.") from None
 

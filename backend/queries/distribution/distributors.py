@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
 from backend.domain.distribution import assignment
+from backend.domain.distribution.distributor_states import worst
 from backend.domain.records import copy_flags
 from backend.domain.tree import tree_shape
 from backend.domain.tree.distributor_settings import DEFAULTS, DistributorSettings
@@ -27,8 +28,6 @@ from backend.settings import settings
 
 _REFUSALS_SHOWN = 3
 _HEARD_OF_SECONDS = 3.0
-# Worst first: a distributor has the state of its worst task.
-_WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
 _PAUSED, _PAUSING = "paused", "pausing"
 
 
@@ -178,7 +177,7 @@ def _observe(
     present = [row for row in rows if row is not None and row.target == target]
     missing = len(rows) - len(present)
     states = [row.state for row in present] + ["starting"] * missing
-    state = next(name for name in _WORST_FIRST if name in states)
+    state = worst(states)
     reason = next((row.reason for row in present if row.reason), None)
     if missing and reason is None:
         reason = f"{missing} of {len(rows)} tasks wait for a worker"

@@ -12,7 +12,8 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.projections.trees import tree_leaves
 
-FAILED, DRIFTED, PENDING, APPLIED = "failed", "drifted", "pending", "applied"
+FAILED, DRIFTED, PENDING, APPLIED = WORST_FIRST = ("failed", "drifted", "pending", "applied")
+"""States of a topic on a cluster."""
 Environment = tuple[str, str, str]
 
 

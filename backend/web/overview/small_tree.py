@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from backend.domain.base.words import counted
+from backend.domain.distribution.distributor_states import WORST_FIRST, worst
 from backend.domain.tree.tree_shape import Inner, Node, leaves
 from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.distribution.distributors import DistributorRow, Observation
@@ -23,7 +24,6 @@ MANY = 16
 """Clusters from which rows are low."""
 _MARGIN = 8.0
 _LONGEST = 22
-_WORST_FIRST = ("blocked", "degraded", "late", "stopped", "pausing", "paused", "starting")
 _RUNNING = "running"
 
 
@@ -108,21 +108,16 @@ def _place(
     for child, top in zip(children, tops, strict=True):
         inside = leaves(child)
         end = x + pitch if isinstance(child, Inner) else WIDTH - NAME_WIDTH - 2 * _MARGIN
-        state = _worst(states[name, node.level] for name in inside)
+        state = worst((states[name, node.level] for name in inside), _RUNNING)
         title = f"Level {node.level}, from {counted(len(inside), 'cluster')}: {state}"
         found.append(SmallBranch(f"M{x:g} {y:g}V{top:g}H{end:g}", state, node.level, title))
     return y
 
 
-def _worst(states: Iterable[str]) -> str:
-    present = set(states)
-    return next((state for state in _WORST_FIRST if state in present), _RUNNING)
-
-
 def _sentence(drawn: Iterable[SmallLeaf], states: Mapping[tuple[str, int], str]) -> str:
     clusters = list(drawn)
     away = [each.name for each in clusters if each.state == "offline"]
-    counts = {state: sum(each == state for each in states.values()) for state in (*_WORST_FIRST, _RUNNING)}
+    counts = {state: sum(each == state for each in states.values()) for state in WORST_FIRST}
     said = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     offline = f", {len(away):,} offline" if away else ""
     return f"Tree of {counted(len(clusters), 'cluster')}{offline}; distributors: {said or 'none'}"

@@ -13,13 +13,12 @@ from sqlalchemy import Connection
 from backend.domain.names.formats import ClusterFormats, technical_name, topic_problem
 from backend.domain.names.names import StreamName
 from backend.domain.topics.stream_settings import StreamSettings
+from backend.queries.tenants.stream_lines import APPLIED, DRIFTED, FAILED, PENDING, WORST_FIRST
 from backend.queries.tenants.streams import StreamRow, list_deleted
 from backend.web.forms.effect import NameOn, listed
 from backend.web.words.figures import counted
 from backend.web.words.units import duration_shown, size_shown
 
-APPLIED, PENDING, FAILED = "applied", "pending", "failed"
-DRIFTED = "drifted"
 _DEFAULT = "each cluster's default"
 _GLYPHS = {APPLIED: "running", PENDING: "starting", FAILED: "blocked", DRIFTED: "degraded"}
 
@@ -72,7 +71,7 @@ class StreamView:
     def state(self) -> str:
         """Return the worst state of its clusters."""
         states = {each.state for each in self.clusters}
-        return next((state for state in (FAILED, DRIFTED, PENDING) if state in states), APPLIED)
+        return next((state for state in WORST_FIRST if state in states), APPLIED)
 
     @property
     def glyph(self) -> str:

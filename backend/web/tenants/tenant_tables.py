@@ -10,13 +10,12 @@ from sqlalchemy import Connection
 
 from backend.domain.switch.switch_facts import Place
 from backend.queries.access.users import MemberRow
-from backend.queries.tenants.stream_lines import PENDING, StreamLine, stream_states
+from backend.queries.tenants.stream_lines import PENDING, WORST_FIRST, StreamLine, stream_states
 from backend.web.tables.table import Column, Table
 from backend.web.tenants.application_view import ApplicationView
 from backend.web.words.units import duration_shown
 
-# The worst state first.
-_STATES = {state: rank for rank, state in enumerate(("failed", "drifted", PENDING, "applied"))}
+_STATES = {state: rank for rank, state in enumerate(WORST_FIRST)}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
+from backend.domain.distribution.distributor_states import UNOBSERVED
 from backend.domain.tree.tree_edit import Step, walk
 from backend.domain.tree.tree_shape import Inner, Node, leaves
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
@@ -21,7 +22,7 @@ from backend.web.history.sparkline import Sparkline
 from backend.web.tree.tree_edit_state import EditState
 from backend.web.tree.tree_outline import COLLAPSED, ROOT
 from backend.web.tree.tree_trends import NO_TRENDS, Trends, read_trends
-from backend.web.tree.tree_view import UNOBSERVED, Distributor
+from backend.web.tree.tree_view import Distributor
 from backend.web.tree.tree_wish import TreeWish
 from backend.web.words.figures import counted, shortened
 

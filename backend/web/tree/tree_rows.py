@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from backend.domain.distribution.distributor_states import UNOBSERVED, worst
 from backend.web.tree.tree_outline import Edge, End, Fork, Part, edges, ends, outline
 from backend.web.tree.tree_rows_layout import EdgePlace, RowsDiagram, lay_out_rows
-from backend.web.tree.tree_view import UNOBSERVED, Distributor, Leaf, Picture, sum_of_known
+from backend.web.tree.tree_view import Distributor, Leaf, Picture, sum_of_known
 from backend.web.tree.tree_wish import TreeWish
 from backend.web.words.figures import compact, counted, full
 
 MOST_WITH_CARDS = 8
 """Largest number of leaves of a tree that is drawn with cards, and a label at each arrow."""
-_WORST_FIRST = ("blocked", "degraded", "pausing", "paused", "starting", "stopped", "running", UNOBSERVED)
 _RATES = (0.05, 30, 1_000, 30_000)
 """Rates in records per second from which the line of an edge is a step wider."""
 
@@ -33,8 +33,7 @@ class EdgeRow:
     @cached_property
     def state(self) -> str:
         """Return the worst state of its distributors."""
-        states = {each.state for each in self.members}
-        return next((state for state in _WORST_FIRST if state in states), UNOBSERVED)
+        return worst(each.state for each in self.members)
 
     @cached_property
     def rate(self) -> float | None:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,8 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
+from backend.domain.distribution.distributor_states import UNOBSERVED
+from backend.domain.overview.problems import gist
 from backend.domain.records import copy_flags
 from backend.domain.tree import tree_shape
 from backend.domain.tree.distributor_settings import DEFAULTS
@@ -35,10 +36,8 @@ EVENTS_SHOWN = 60
 REASON_COLUMNS = 25
 REASON_LINES = 2
 TROUBLED = frozenset({"blocked", "degraded"})
-UNOBSERVED = "unobserved"
 _IN_TIME = {True: "in time", False: "late", None: "unknown"}
 _FOLLOWS = "Records for it wait on the other clusters and follow once it is back."
-_DETAILS = re.compile(r" \(after .*?\)$")
 
 
 @dataclass(frozen=True)
@@ -382,16 +381,7 @@ def _leaf(row: ClusterRow, primary: bool, state: TreeState) -> Leaf:
         state=row.state,
         primary=primary,
         reason=reason,
-        reason_lines=wrapped(_gist(reason), REASON_COLUMNS, REASON_LINES) if reason else (),
+        reason_lines=wrapped(gist(reason), REASON_COLUMNS, REASON_LINES) if reason else (),
         active=state.active.get(row.name, 0),
         unreplicated_records=state.at_risk.get(row.name),
     )
-
-
-def _gist(reason: str) -> str:
-    """Return the end of librdkafka's reason, which fits on a card.
-
-    A reason is, for example: "<address>: Connect to <address> failed: Connection refused (after 0ms in state
-    CONNECT)".
-    """
-    return _DETAILS.sub("", reason.rpartition(" failed: ")[2])

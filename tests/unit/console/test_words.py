@@ -12,7 +12,6 @@ from backend.domain.topics.stream_settings import StreamSettings
 from backend.eventlog.registry import domain_registry
 from backend.queries.base.names_of_events import Names, PlacementNamed, SwitchNamed
 from backend.web.frame.templates import labels
-from backend.web.tree.tree_view import _gist
 from backend.web.words import figures
 from backend.web.words.field_words import label
 from backend.web.words.names import operation_name, placement_name, switch_name
@@ -150,20 +149,6 @@ def test_a_change_of_another_program_version_still_has_a_sentence(name: str) -> 
 )
 def test_times_in_words(milliseconds: int, text: str) -> None:
     assert lasting(milliseconds) == text
-
-
-@pytest.mark.parametrize(
-    ("reason", "gist"),
-    [
-        (
-            "h:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (after 0ms in state CONNECT)",
-            "Connection refused",
-        ),
-        ("no answer within 5 s", "no answer within 5 s"),
-    ],
-)
-def test_a_card_says_the_gist_of_a_reason(reason: str, gist: str) -> None:
-    assert _gist(reason) == gist
 
 
 def test_settings_are_called_as_their_form_calls_them() -> None:

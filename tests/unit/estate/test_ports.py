@@ -8,8 +8,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import IO
 
 import pytest
 
@@ -67,11 +70,31 @@ def test_spare_ports_lie_below_those_of_outgoing_connections() -> None:
     assert all(port < lowest for port in SPARE)
 
 
-def test_two_who_draw_at_the_same_time_draw_different_ports():
-    """Two processes draw different ports although nothing listens on them yet."""
+def test_two_who_draw_at_the_same_time_draw_different_ports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One of four who draw the only port at the same time gets it, although nothing listens on it yet."""
+    (port,) = free_ports(1)
+    monkeypatch.setattr(drawing, "SPARE", range(port, port + 1))
+    # Claims in a folder of their own, in which the port is not this process's.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    write, together = drawing._write, Barrier(4)
+
+    def late_write(claim: IO[str]) -> None:
+        # Without a lock, all would have seen by now that nobody has the port.
+        time.sleep(0.05)
+        write(claim)
+
+    def draw(_: int) -> list[int]:
+        together.wait()
+        try:
+            return free_ports(1)
+        except OSError:
+            return []
+
+    monkeypatch.setattr(drawing, "_write", late_write)
     with ThreadPoolExecutor(4) as pool:
-        drawn = list(pool.map(lambda _: free_ports(300), range(8)))
-    assert len({port for each in drawn for port in each}) == 8 * 300
+        assert sorted(pool.map(draw, range(4))) == [[], [], [], [port]]
 
 
 def drawer(*words: str) -> subprocess.Popen[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Message
 
-from backend.kafka.search.message_reading import EndedBy, Page, PageEnded, Select, Selected
+from backend.kafka.search.message_reading import EndedBy, Page, PageEnded, Passing, Select, Selected
 from backend.kafka.search.record_search import LogRange
 
 BATCH = 3
@@ -38,7 +38,15 @@ class ScannedLog:
         """Return the positions of the first page."""
         return {number: each.high if backward else each.low for number, each in self.ranges.items()}
 
-    def page(self, positions: Mapping[int, int], limit: int, select: Select, *, backward: bool) -> Page:
+    def page(
+        self,
+        positions: Mapping[int, int],
+        limit: int,
+        select: Select,
+        *,
+        backward: bool,
+        passing: Passing | None = None,
+    ) -> Page:
         """Scan from these positions in order of timestamps, until the limit or the end."""
         moved, found, scanned = dict(positions), list[Selected](), 0
         waiting = self._in_order(positions, backward=backward)
@@ -47,7 +55,7 @@ class ScannedLog:
             batch, waiting = waiting[:BATCH], waiting[BATCH:]
             scanned += len(batch)
             try:
-                selected = select(list(batch))
+                selected = select(list(batch if passing is None else passing(batch)))
             except PageEnded as ended:
                 selected, told = ended.found, ended.ended_by
             room = limit - len(found)

@@ -255,9 +255,11 @@ def test_a_record_without_a_result_is_shown_with_the_reason(decoders):
     assert found[1] is None or "takes longer than" in found[1].problem
 
 
-@pytest.mark.parametrize("expression", ["$.a", '$.status == "paid"', "$..x", "$.a == 1 && match($.b, 'x+')"])
-def test_valid_expressions_pass_the_check_which_tells_the_texts_that_they_require(decoders, expression):
-    assert decoders.check(expression) == (("paid",) if "paid" in expression else ())
+@pytest.mark.parametrize("expression", ["$.a", '$.status == "paid"', "$..x", "$.a == 1 && match($.b, '(x+)')"])
+def test_valid_expressions_pass_the_check_which_tells_what_is_known_of_them(decoders, expression):
+    required, is_bounded = decoders.check(expression)
+    assert required == (("paid",) if "paid" in expression else ())
+    assert is_bounded is ("match" not in expression)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonpath_rfc9535 import JSONPathEnvironment
 
+from backend.messages.decoders import CheckedExpression
 from backend.messages.decoding import expressions, patterns
 from backend.messages.decoding.bounds import EvaluationFailed
-from backend.messages.decoding.expressions import ExpressionWrong, compiled, required
+from backend.messages.decoding.expressions import ExpressionWrong, compiled
+from backend.messages.fetched_messages import passing
 from backend.messages.filters import Filters
 from tests.unit.messages.scanned_log import message
 
@@ -113,7 +115,7 @@ def test_an_expression_holds_or_not(expression, expected):
         with pytest.raises(ExpressionWrong):
             compiled(expression)
     else:
-        assert compiled(expression)(ORDER) is expected
+        assert compiled(expression).holds(ORDER) is expected
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_an_expression_holds_or_not(expression, expected):
     ],
 )
 def test_the_value_may_be_of_any_type(expression, value, expected):
-    assert compiled(expression)(value) is expected
+    assert compiled(expression).holds(value) is expected
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_no_expression_is_too_much_for_the_parser(expression):
     ],
 )
 def test_texts_that_an_expression_requires(expression, expected):
-    assert required(expression) == expected
+    assert compiled(expression).required == expected
 
 
 PARTS = st.recursive(
@@ -233,16 +235,17 @@ TESTS = st.recursive(
 
 @given(TESTS, PARTS, st.booleans())
 def test_required_texts_are_in_each_value_for_which_an_expression_holds(expression, value, ascii_only):
-    may_match = Filters().passing(required(expression))
+    found = compiled(expression)
+    may_match = passing(Filters(), CheckedExpression(tuple(found.required)))
     records = [message(0, 0, json.dumps(value, ensure_ascii=ascii_only).encode())]
-    if compiled(expression)(value) and may_match is not None:
+    if found.holds(value) and may_match is not None:
         assert may_match(records) == records
 
 
 @given(st.text(alphabet="$@.[]()?*!=<>&|'\"\\ ,:abn019-eE\0é", max_size=40))
 def test_any_text_is_compiled_or_refused(text):
     try:
-        compiled(text)(ORDER)
+        compiled(text).holds(ORDER)
     except ExpressionWrong as error:
         assert 0 <= error.position <= len(text) and error.reason
     except EvaluationFailed:
@@ -299,13 +302,13 @@ def test_results_are_those_of_the_library(expression, value):
     # `$` is the root there, which is the value itself here.
     query = JSONPathEnvironment().compile(f"$[?{expression}]").segments[0].selectors[0]
     context = type("Context", (), {"current": value, "root": value, "env": query.env})()
-    assert compiled(expression)(value) is query.expression.evaluate(context)
+    assert compiled(expression).holds(value) is query.expression.evaluate(context)
 
 
 def test_a_step_that_selects_too_much_fails(monkeypatch):
     monkeypatch.setattr(expressions, "MOST_NODES", 100)
     with pytest.raises(EvaluationFailed, match="more than 100 values"):
-        compiled("$..*..*")([[[0] * 50] * 3] * 3)
+        compiled("$..*..*").holds([[[0] * 50] * 3] * 3)
 
 
 @pytest.mark.parametrize("text", ["x" * 50_000, "x" * 5_000 + "!"])
@@ -314,13 +317,29 @@ def test_a_regular_expression_ends_in_time(monkeypatch, pattern, text):
     monkeypatch.setattr(patterns, "MATCH_SECONDS", 0.05)
     for function in ("match", "search"):
         try:
-            assert not compiled(f"{function}($, $$)".replace("$$", repr(pattern.replace("?:", ""))))(text)
+            expression = f"{function}($, $$)".replace("$$", repr(pattern.replace("?:", "")))
+            assert not compiled(expression).holds(text)
         except EvaluationFailed as error:
             assert str(error) == "The regular expression takes longer than 0.05 s on it."
 
 
+PLAIN = st.builds(
+    lambda parts, repeated: "".join(parts[:2]) + repeated + "".join(parts[2:]),
+    st.lists(st.sampled_from(["a", ".", "[a-c]", "[^b]", r"\d", r"\.", "^", "$", "|", "é"]), max_size=4),
+    st.sampled_from(["", "a*", ".+", "[ab]?", r"\w*"]),
+)
+
+
+@given(PLAIN, st.text(alphabet="ab1.\né", max_size=6), st.sampled_from(["match", "search"]))
+def test_a_plain_pattern_finds_the_same_without_a_watch(pattern, text, function):
+    assert patterns.is_plain(pattern)
+    watched = patterns.pattern_test(function)(text, pattern)
+    assert patterns.pattern_test(function, pattern, is_constant=True)(text, None) is watched
+    assert not patterns.pattern_test(function, pattern, is_constant=True)(17, None)
+
+
 def test_a_pattern_from_a_record_may_be_anything():
-    holds = compiled("match($.text, $.pattern)")
+    holds = compiled("match($.text, $.pattern)").holds
     for pattern in (
         "(" * 200_000,
         "(" * 499 + "a" + ")" * 499,

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from backend.domain.base.errors import ValueInvalid
 from backend.messages import filters
+from backend.messages.decoders import CheckedExpression
+from backend.messages.fetched_messages import passing
 from backend.messages.filters import LONGEST_FILTER, MOST_FILTERS, Filters
 from tests.unit.messages.scanned_log import message
 
@@ -133,20 +135,20 @@ def test_expressions_are_joined_so_that_all_must_hold():
     ],
 )
 def test_a_value_without_a_required_text_is_not_decoded(value, expected):
-    may_match = Filters.parse(["json:$.status == 'paid'"]).passing(["paid"])
+    may_match = passing(Filters.parse(["json:$.status == 'paid'"]), CheckedExpression(("paid",)))
     assert may_match is not None
     assert bool(may_match([message(0, 0, value)])) is expected
 
 
 def test_messages_pass_if_their_bytes_do():
     records = [message(0, 0, b"paid", b"a"), message(0, 1, b"paid", b"b"), message(0, 2, b"open", b"a")]
-    assert Filters.parse([]).passing([]) is None
-    assert Filters.parse(["json:$.n > 1"]).passing([]) is None
-    assert Filters.parse(["json:$.n > 1"]).passing(["\ud800"]) is None
+    assert passing(Filters.parse([]), CheckedExpression()) is None
+    assert passing(Filters.parse(["json:$.n > 1"]), CheckedExpression()) is None
+    assert passing(Filters.parse(["json:$.n > 1"]), CheckedExpression(("\ud800",))) is None
     for texts, required, count in (
-        (["key:a"], [], 2),
-        (["key:a", "json:$ == 'paid'"], ["paid"], 1),
-        (["text:p"], [], 3),
+        (["key:a"], (), 2),
+        (["key:a", "json:$ == 'paid'"], ("paid",), 1),
+        (["text:p"], (), 3),
     ):
-        may_match = Filters.parse(texts).passing(required)
+        may_match = passing(Filters.parse(texts), CheckedExpression(required))
         assert may_match is not None and len(may_match(records)) == count

@@ -14,6 +14,7 @@ from backend.kafka.search.message_reading import EndedBy, PageEnded, Selected
 from backend.messages import message_decoding, page_read
 from backend.messages.decoded_fields import Parts
 from backend.messages.decoders import Decoders, Limits
+from backend.messages.fetched_messages import passing
 from backend.messages.filters import Filters
 from backend.messages.message_decoding import MessageDecoding, check_expressions
 from backend.messages.page_read import MessagePage, PageRead
@@ -33,12 +34,14 @@ def pages(
     decoders: Decoders, log: ScannedLog, limit: int, *filters: str, backward: bool = False, most: int = 100
 ) -> list[MessagePage]:
     """Return all pages, each from where the one before says."""
-    decoding = MessageDecoding(decoders, Filters.parse(filters), lambda _: None)
+    parsed = Filters.parse(filters)
+    decoding = MessageDecoding(decoders, parsed, lambda _: None)
+    may_match = passing(parsed, check_expressions(decoders, parsed))
     found: list[MessagePage] = []
     positions = log.first(backward=backward)
     for _ in range(most):
         page = PageRead(decoding, backward=backward, seconds=30)
-        scanned = log.page(positions, limit, page.select, backward=backward)
+        scanned = log.page(positions, limit, page.select, backward=backward, passing=may_match)
         found.append(page.answer(facts(3), scanned))
         if found[-1].next_start is None:
             return found
@@ -234,13 +237,14 @@ def test_a_page_that_shows_nothing_is_an_answer_only_if_the_next_one_begins_else
     decoders: Decoders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_read, "DECODING_SECONDS", -1.0)
-    decoding = MessageDecoding(decoders, Filters.parse(["text:4"]), lambda _: None)
+    filters = Filters.parse(["text:4"])
+    decoding, may_match = MessageDecoding(decoders, filters, lambda _: None), filters.matching
     log = numbered(6)
     page = PageRead(decoding, backward=False, seconds=30)
-    answer = page.answer(facts(1), log.page({0: 0}, 10, page.select, backward=False))
+    answer = page.answer(facts(1), log.page({0: 0}, 10, page.select, backward=False, passing=may_match))
     assert (answer.items, answer.next_start, answer.ended_by) == ([], "after:0=4", EndedBy.TIME)
     page = PageRead(decoding, backward=False, seconds=30)
-    scanned = log.page({0: 4}, 10, page.select, backward=False)
+    scanned = log.page({0: 4}, 10, page.select, backward=False, passing=may_match)
     with pytest.raises(MessagesBusy):
         page.answer(facts(1), scanned)
 

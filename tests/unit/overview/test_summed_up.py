@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from backend.domain.overview.estate_health import estate_health
+from backend.domain.overview.problems import gist
 from tests.unit.overview.test_estate_health import AWAY, FINE, NOW, ONE, STREAM, alert, late
 
 
@@ -47,3 +48,26 @@ def test_alerts_of_several_clusters_lead_to_all_clusters() -> None:
 def test_several_projections_that_are_behind_are_said_in_the_plural() -> None:
     health = estate_health(replace(FINE, projections={"trees": 1, "streams": 12}))
     assert health.verdict.startswith("The projections of streams, trees lack up to 12 events: ")
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "h:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (after 0ms in state CONNECT)",
+            "Connection refused at h:9",
+        ),
+        (
+            "sasl_ssl://b1.example:9093/1: Connect to ipv4#10.0.0.1:9093 failed: Connection refused "
+            "(after 2ms in state CONNECT, 3 identical error(s) suppressed)",
+            "Connection refused at b1.example:9093",
+        ),
+        (
+            "sasl_ssl://b1:9093/bootstrap: SASL authentication error: bad password (after 5ms in state AUTH_REQ)",
+            "sasl_ssl://b1:9093/bootstrap: SASL authentication error: bad password",
+        ),
+        ("no answer within 5 s.", "no answer within 5 s"),
+    ],
+)
+def test_the_gist_of_a_reason_is_the_error_and_the_address(reason: str, said: str) -> None:
+    assert gist(reason) == said
