@@ -13,7 +13,15 @@
     return `arrow ${found.dataset.distributor ?? found.dataset.row}`;
   };
 
-  const words = (element, name) => (element.dataset[name] ?? "").split(" ");
+  // A key begins with the source, unless a single distributor starts in a collapsed subtree.
+  const sourceOf = ({ dataset }) => dataset.source ?? dataset.distributor.split(":")[0];
+
+  // Where two places, such as r001 and r01, meet: r0.
+  const meeting = (one, other) => {
+    let length = 0;
+    while (length < one.length && one[length] === other[length]) length += 1;
+    return one.slice(0, length);
+  };
 
   const light = () => {
     const svg = document.getElementById("tree-svg");
@@ -21,22 +29,23 @@
     svg?.classList.toggle("dimmed", pointed !== null);
     if (!svg || pointed === null) return;
     const [kind, key] = pointed.split(" ");
-    const arrows = [...svg.querySelectorAll("[data-distributor]")].filter(({ dataset }) =>
-      kind === "arrow" ? dataset.distributor === key : dataset.source === key || dataset.target === key,
+    const arrows = [...svg.querySelectorAll("[data-distributor]")].filter((arrow) =>
+      kind === "arrow" ? arrow.dataset.distributor === key : sourceOf(arrow) === key || arrow.dataset.target === key,
     );
     if (kind === "leaf") svg.querySelector(`[data-cluster="${CSS.escape(key)}"]`)?.classList.add("lit");
     for (const arrow of arrows) {
-      const { source, target, node, distributor } = arrow.dataset;
+      const { target, distributor } = arrow.dataset;
       arrow.classList.add("lit");
       document.querySelector(`[data-row="${CSS.escape(distributor)}"]`)?.classList.add("lit");
+      const ends = [sourceOf(arrow), target].map((key) => svg.querySelector(`[data-cluster="${CSS.escape(key)}"]`));
+      for (const end of ends) end?.classList.add("lit");
+      if (!ends.every(Boolean)) continue;
+      const places = ends.map(({ dataset }) => dataset.place);
+      const node = meeting(...places);
       svg.querySelector(`.inner[data-node="${node}"]`)?.classList.add("lit");
-      for (const leaf of [source, target]) {
-        svg.querySelector(`[data-cluster="${CSS.escape(leaf)}"]`)?.classList.add("lit");
-      }
       for (const branch of svg.querySelectorAll(".branch")) {
-        const leaves = words(branch, "leaves");
-        const between = words(branch, "below").includes(node);
-        if (between && (leaves.includes(source) || leaves.includes(target))) branch.classList.add("lit");
+        const { to } = branch.dataset;
+        if (to.length > node.length && places.some((place) => place.startsWith(to))) branch.classList.add("lit");
       }
     }
   };

@@ -41,7 +41,6 @@
   };
 
   const isSeen = (element) => element?.isConnected && element.checkVisibility();
-  const opens = (key) => (link) => new URL(link.href, location.href).searchParams.get("open") === key;
 
   const close = () => {
     asking?.abort();
@@ -50,10 +49,9 @@
     mark();
     const name = CSS.escape(key);
     const drawn = document.querySelector(`#tree-svg :is([data-distributor="${name}"], [data-cluster="${name}"])`);
-    const listed = [...page.querySelectorAll(".outline a[href]")].find(opens(key));
-    const row = document.getElementById(`row-of-${key.split(":")[0]}`)?.querySelector("summary");
-    // On a telephone the drawing is not shown, but the list; its row may be folded again.
-    [opener.key === key && opener.link, drawn, listed, row].find(isSeen)?.focus();
+    const row = document.getElementById(`row-of-${key.split(":")[0]}`);
+    // On a telephone the drawing is not shown, but the list, which has clusters only.
+    [opener.key === key && opener.link, drawn, row].find(isSeen)?.focus();
   };
 
   page.addEventListener("click", async (event) => {
@@ -107,16 +105,6 @@
     if (!opened()) return;
     const kept = Object.assign(document.createElement("input"), { type: "hidden", name: "open", value: opened() });
     target.append(kept);
-  });
-
-  // --- lists that are unfolded stay so when new blocks come
-
-  let unfolded = [];
-  page.addEventListener("htmx:sseBeforeMessage", () => {
-    unfolded = [...page.querySelectorAll(".outline details[open]")].map((each) => each.id);
-  });
-  page.addEventListener("htmx:sseMessage", () => {
-    for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
   });
 
   // --- a subtree that is collapsed or expanded, and another order of the table, are another page at the same place

@@ -31,7 +31,7 @@ from backend.web.history.chart import SMALL, Chart
 from backend.web.history.measure_charts import DEFAULT_RANGE, read_charts, read_sparklines, window
 from backend.web.tables.table import Column, Table
 from backend.web.tables.table_query import TableParameters, TableQuery
-from backend.web.tree.tree_view import Distributor
+from backend.web.tree.distributor import Distributor
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

@@ -27,7 +27,7 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
-from backend.web.tree.tree_view import Distributor
+from backend.web.tree.distributor import Distributor
 from backend.web.words.figures import counted
 from backend.web.words.units import size_bytes, size_shown
 

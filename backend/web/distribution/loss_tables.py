@@ -25,7 +25,7 @@ LOSSES_TABLE = Table[LossRow](
     (
         Column("stream", "Stream", lambda each: each.stream),
         Column("partition", "Partition", lambda each: each.partition, number=True),
-        Column("distributor", "Distributor", lambda each: f"{each.cluster}:{each.level} to {each.target}"),
+        Column("distributor", "Distributor", lambda each: f"{each.cluster}:{each.level} → {each.target}"),
         Column("from", "From", lambda each: each.first_offset, number=True),
         Column("to", "To", lambda each: each.last_offset, number=True),
         Column("least", "At least", lambda each: each.at_least, number=True),

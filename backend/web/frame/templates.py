@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
 from jinja2_fragments import render_block
+from markupsafe import Markup
 
 from backend.locations import FRONTEND
 from backend.web.frame.rest_links import with_links
@@ -55,6 +56,11 @@ def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLRe
     text = wrapping(_environment.get_template(template).render(context))
     here = context.get("travel")
     return HTMLResponse(here.kept_by_links(text) if isinstance(here, Travel) else text, status)
+
+
+def part(template: str, context: Mapping[str, Any]) -> Markup:
+    """Render a part of pages that has a template of its own, once for all pages that show it."""
+    return Markup(wrapping(_environment.get_template(template).render(context)))
 
 
 def block(template: str, name: str, context: Mapping[str, Any]) -> str:

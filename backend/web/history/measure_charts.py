@@ -147,12 +147,12 @@ def read_sparklines(
 ) -> Mapping[str, Sparkline | None]:
     """Read the sparkline of each subject's last hour, with at most two statements; None: it has no values.
 
-    A point is of two minutes: a line as small as a word shows no more, and live pages send it again and again.
+    A point is of three minutes: a line as small as a word shows no more, and live pages send it again and again.
     """
     if not subjects:
         return {}
     shown, info = window(RANGES["1h"]), METRICS[metric]
-    found = read_many(connection, metric, subjects, shown.from_ms, shown.to_ms, 2 * MINUTE_MS)
+    found = read_many(connection, metric, subjects, shown.from_ms, shown.to_ms, 3 * MINUTE_MS)
     return {
         subject: sparkline(
             [value for _, value in measured.points], name=measure_title(info, subject), unit=info.unit

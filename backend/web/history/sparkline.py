@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from backend.web.history.drawn_line import Spot, area_path, dots, line_path, runs, value_or_gap
 from backend.web.history.measure_units import said, unit_named
 
-WIDTH, HEIGHT = 880, 220
-"""Size in tenths of a pixel."""
-_EDGE = 20
+WIDTH, HEIGHT = 440, 110
+"""Size in fifths of a pixel."""
+_EDGE = 10
 """Distance of the line from all edges, so that its ends and dots are not cut off."""
 
 
 @dataclass(frozen=True)
 class Sparkline:
-    """A sparkline, ready to be drawn in a box of `width` by `height` tenths of a pixel."""
+    """A sparkline, ready to be drawn in a box of `width` by `height` fifths of a pixel."""
 
     text: str
     """Text for those who do not see the line."""

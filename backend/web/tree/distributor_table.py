@@ -8,7 +8,8 @@ from __future__ import annotations
 from backend.web.tables.table import PARAMETERS, Column, Table
 from backend.web.tables.table_query import TableQuery
 from backend.web.tables.table_view import TableView
-from backend.web.tree.tree_view import Distributor, Picture
+from backend.web.tree.distributor import Distributor
+from backend.web.tree.tree_view import Picture
 
 PATH = "/tree"
 _NOW_ONLY = ("state", "lag", "time", "rate", "epoch", "holder", "reason")
@@ -37,7 +38,7 @@ def distributor_table(picture: Picture, query: TableQuery, *, live: bool) -> Tab
             Column("rate", "Records/s", lambda each: each.rate, number=True),
             Column("epoch", "Epoch", lambda each: each.epoch, number=True),
             Column("holder", "Holder", lambda each: each.holder),
-            Column("reason", "Reason", lambda each: each.reason),
+            Column("reason", "Reason", lambda each: each.brief_reason),
         ),
     )
     shown = table if live else table.without(*_NOW_ONLY)

@@ -12,6 +12,7 @@ whole blocks, never differences, so one that missed some, or reconnected, is up 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +24,12 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.web.frame.services import ConsoleServices
-from backend.web.tree.tree_view import TreeState, read, read_again
+from backend.web.tree.tree_drawings import Blocks as Blocks
+from backend.web.tree.tree_drawings import NewestTree
+from backend.web.tree.tree_view import TreeState
 from backend.web.tree.tree_wish import TreeWish
 
 logger = structlog.get_logger(__name__)
-
-Blocks = Mapping[str, str]
 
 POLL_SECONDS = 1.0
 # Minimum time between two polls, however fast events come; a burst of events is drawn as few pictures.
@@ -36,16 +37,19 @@ LEAST_SECONDS = 0.25
 USUAL_VIEW = TreeWish()
 MOST_VIEWS_DRAWN = 4
 """Views that a poll draws, each in up to 40 ms for 50 clusters, so that a process keeps most of its time."""
+TREND_SECONDS = 15.0
+"""Seconds until the blocks of a view are requested again although the state is the same, for its sparklines."""
 # Longest time until a watcher notices that the process is stopping.
 NOTICE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """The blocks of a view, and the state that they show."""
+    """The blocks of a view, the state that they show, and when (monotonic, in seconds) they were drawn."""
 
     state: TreeState
     blocks: Blocks
+    at: float
 
 
 @dataclass
@@ -81,6 +85,8 @@ class LiveTree:
         `draw` renders a state's blocks that all watchers share, `draw_view` those of one view, and `banner` the
         block `outage` of an outage.
         """
+        self.newest = NewestTree()
+        """The state that the page shows, too."""
         self._services = services
         self._draw = draw
         self._draw_view = draw_view
@@ -155,7 +161,7 @@ class LiveTree:
         """Poll once, and draw changes; without a database, keep the last picture and say so."""
         try:
             with self._services.reading() as connection:
-                state = read_again(connection, seen.state) if seen.state else read(connection)
+                state = self.newest.read(connection)
             if state != seen.state:
                 seen.blocks = {**seen.blocks, **self._draw(state)}
                 seen.state = state
@@ -174,12 +180,12 @@ class LiveTree:
         self, before: Mapping[TreeWish, _Drawn], watched: Sequence[TreeWish], state: TreeState
     ) -> Mapping[TreeWish, _Drawn]:
         """Return the watched views, some drawn again: first those never drawn, then the oldest."""
-        kept = {view: drawn for view, drawn in before.items() if view in watched}
+        kept, now = {view: drawn for view, drawn in before.items() if view in watched}, time.monotonic()
         missing = [view for view in watched if view not in kept]
-        due = [*missing, *(view for view, drawn in kept.items() if drawn.state is not state)]
-        for view in due[:MOST_VIEWS_DRAWN]:
+        old = [view for view, drawn in kept.items() if drawn.state is not state or now - drawn.at > TREND_SECONDS]
+        for view in [*missing, *old][:MOST_VIEWS_DRAWN]:
             kept.pop(view, None)
-            kept[view] = _Drawn(state, self._draw_view(state, view))
+            kept[view] = _Drawn(state, self._draw_view(state, view), now)
         return kept
 
 

@@ -11,18 +11,17 @@ from sqlalchemy import Connection
 from backend.domain.distribution.distributor_states import UNOBSERVED
 from backend.domain.tree.tree_edit import Step, walk
 from backend.domain.tree.tree_shape import Inner, Node, leaves
-from backend.queries.clusters.clusters import ClusterRow, list_clusters
-from backend.queries.distribution.distributors import distributors_of
+from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.switch.active_clusters import list_active
-from backend.queries.topics.at_risk import records_at_risk
-from backend.queries.tree.trees import TreeRow, get_tree
+from backend.queries.tree.trees import TreeRow
 from backend.settings import settings
 from backend.web.history.measure_charts import charts_address, read_sparklines
 from backend.web.history.sparkline import Sparkline
+from backend.web.tree.distributor import Distributor
 from backend.web.tree.tree_edit_state import EditState
 from backend.web.tree.tree_outline import COLLAPSED, ROOT
 from backend.web.tree.tree_trends import NO_TRENDS, Trends, read_trends
-from backend.web.tree.tree_view import Distributor
+from backend.web.tree.tree_view import TreeState
 from backend.web.tree.tree_wish import TreeWish
 from backend.web.words.figures import counted, shortened
 
@@ -95,23 +94,22 @@ class Drawer:
         return self.wish.opening(key).address()
 
 
-def read_drawer(connection: Connection, wish: TreeWish, at: int | None) -> Drawer | None:
-    """Read what a wish opens; None if it opens nothing."""
+def read_drawer(connection: Connection, wish: TreeWish, state: TreeState, at: int | None) -> Drawer | None:
+    """Return what a wish opens of a state, now or at a position; None if it opens nothing."""
     if not wish.opened:
         return None
-    tree, clusters = get_tree(connection, at), list_clusters(connection, at)
-    rows = [] if tree is None else distributors_of(connection, tree, clusters, at)
-    found = [Distributor(row) for row in rows]
+    tree, clusters = state.tree, state.clusters
+    found = [Distributor(row) for row in state.reported]
     row = next((each for each in clusters if each.name == wish.opened), None)
     if row is not None:
         is_primary = tree is not None and tree.primary_cluster == row.name
         edits = _edits(tree, row.name, [each.name for each in clusters])
-        return _of_cluster(wish, _inside(connection, row, is_primary, found, at), edits)
+        return _of_cluster(wish, _inside(connection, row, is_primary, found, state, at), edits)
     shape = None if tree is None else tree.shape
     members = tuple(each for each in found if each.key == wish.opened) or _between(shape, wish.opened, found)
     if members:
-        shown = [each.row for each in members]
-        return _of_edge(wish, members, NO_TRENDS if at is not None else read_trends(connection, shown))
+        keys = [each.key for each in members]
+        return _of_edge(wish, members, NO_TRENDS if at is not None else read_trends(connection, keys))
     sentence = "The tree has no such cluster or distributor. Close this, and choose another one in the drawing."
     return Drawer(wish, wish.opened[:60], sentence)
 
@@ -143,7 +141,12 @@ def _clusters_at(root: Node, key: str) -> frozenset[str]:
 
 
 def _inside(
-    connection: Connection, row: ClusterRow, is_primary: bool, found: Sequence[Distributor], at: int | None
+    connection: Connection,
+    row: ClusterRow,
+    is_primary: bool,
+    found: Sequence[Distributor],
+    state: TreeState,
+    at: int | None,
 ) -> ClusterInside:
     active = {"/".join(each.place) for each in list_active(connection, at) if each.cluster == row.name}
     places = sorted(active)
@@ -154,7 +157,7 @@ def _inside(
         writing=tuple(each for each in found if each.row.target == row.name),
         places=tuple(places[:MOST_PLACES]),
         more_places=max(0, len(places) - MOST_PLACES),
-        unreplicated_records=None if at is not None else records_at_risk(connection).get(row.name),
+        unreplicated_records=state.at_risk.get(row.name),
         bytes_in=None if at is not None else read_sparklines(connection, BYTES_IN, [row.name])[row.name],
     )
 

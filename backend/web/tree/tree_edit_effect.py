@@ -67,10 +67,10 @@ def difference(before: Shape | None, after: Shape) -> TreeDifference:
     return TreeDifference(
         joining=tuple(name for name in new_names if name not in old_names),
         leaving=tuple(name for name in old_names if name not in new_names),
-        begin=tuple(f"{_named(key)} to {target}" for key, target in _sorted(will) if key not in was),
-        end=tuple(f"{_named(key)} to {target}" for key, target in _sorted(was) if key not in will),
+        begin=tuple(f"{_named(key)} → {target}" for key, target in _sorted(will) if key not in was),
+        end=tuple(f"{_named(key)} → {target}" for key, target in _sorted(was) if key not in will),
         move=tuple(
-            f"{_named(key)} to {target} instead of {was[key]}"
+            f"{_named(key)} → {target} instead of {was[key]}"
             for key, target in _sorted(will)
             if key in was and was[key] != target
         ),

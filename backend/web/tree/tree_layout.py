@@ -82,9 +82,10 @@ class Box:
 
 @dataclass(frozen=True)
 class LeafPlace:
-    """Place of a cluster's card."""
+    """Place of a cluster's card; `name` is its path from the root."""
 
     cluster: str
+    name: str
     box: Box
 
 
@@ -100,13 +101,16 @@ class InnerPlace:
 
 @dataclass(frozen=True)
 class Branch:
-    """Line from an inner node to one of its children."""
+    """Line from an inner node to one of its children, whose place and first leaf it has."""
 
     path: str
-    below: tuple[str, ...]
-    """Inner nodes above it, the root first."""
-    leaves: tuple[str, ...]
-    """Leaves that it leads to."""
+    place: str
+    leaf: str
+
+    @property
+    def key(self) -> str:
+        """Return its name within the drawing, which stays while the leaves do."""
+        return f"{self.place[:-1]}-{self.leaf}"
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,6 @@ class Arrow:
     cluster: str
     level: int
     target: str
-    node: str
-    """The inner node between source and target."""
     start: float
     end: float
     top: float
@@ -175,21 +177,22 @@ def layout(root: Node, targets: Mapping[tuple[str, int], str], reason_lines: int
     centres, width = _columns(zones, cards)
     rows = {level: row for row, level in enumerate(sorted(set(_levels(root)), reverse=True))}
     top, height = MARGIN + len(rows) * ROW_PITCH, CARD_HEIGHT + reason_lines * REASON_LINE
-    places = tuple(
-        LeafPlace(name, Box(centre - wide / 2, top, wide, height))
+    boxes = {
+        name: Box(centre - wide / 2, top, wide, height)
         for name, centre, wide in zip(names, centres, cards, strict=True)
-    )
+    }
     inner: list[InnerPlace] = []
     branches: list[Branch] = []
-    _place_inner(root, "r", (), {place.cluster: place.box for place in places}, rows, inner, branches)
+    paths: dict[str, str] = {}
+    _place_inner(root, "r", boxes, rows, inner, branches, paths)
+    places = tuple(LeafPlace(name, paths[name], box) for name, box in boxes.items())
     lane_tops, bands, bottom = _lane_tops(lanes, top + height, width)
-    nodes = {(leaf, node.level): node.name for node in inner for leaf in node.leaves}
     port_of = {
         (run.cluster, run.level, column): centres[column] + (n - (len(ordered) - 1) / 2) * PORT_PITCH
         for column, ordered in enumerate(ports)
         for n, run in enumerate(ordered)
     }
-    arrows = tuple(_arrow(run, port_of, centres, zones, lane_tops[run.lane], top + height, nodes) for run in lanes)
+    arrows = tuple(_arrow(run, port_of, centres, zones, lane_tops[run.lane], top + height) for run in lanes)
     return Diagram(width, bottom, places, tuple(inner), tuple(branches), arrows, bands)
 
 
@@ -266,25 +269,25 @@ def _columns(zones: list[float], cards: list[float]) -> tuple[list[float], float
 def _place_inner(
     node: Node,
     name: str,
-    above: tuple[str, ...],
     cards: Mapping[str, Box],
     rows: Mapping[int, int],
     inner: list[InnerPlace],
     branches: list[Branch],
+    paths: dict[str, str],
 ) -> Box:
-    """Place a node and its subtree; return its box."""
+    """Place a node and its subtree; return its box. `paths` gets the path of each leaf."""
     if not isinstance(node, Inner):
+        paths[node.cluster] = name
         return cards[node.cluster]
-    below = (*above, name)
     boxes = [
-        _place_inner(child, f"{name}{n}", below, cards, rows, inner, branches)
+        _place_inner(child, f"{name}{n}", cards, rows, inner, branches, paths)
         for n, child in enumerate((node.left, node.right))
     ]
     middle = sum(box.middle for box in boxes) / 2
     top = MARGIN + rows[node.level] * ROW_PITCH
     box = Box(middle - INNER_WIDTH / 2, top, INNER_WIDTH, INNER_HEIGHT)
     inner.append(InnerPlace(name, node.level, box, leaves(node)))
-    for child, child_box in zip((node.left, node.right), boxes, strict=True):
+    for n, (child, child_box) in enumerate(zip((node.left, node.right), boxes, strict=True)):
         # Out sideways and then straight down: above a child's columns there is never another subtree.
         side = box.left if child_box.middle < middle else box.right
         turn = CORNER if child_box.middle > middle else -CORNER
@@ -292,7 +295,7 @@ def _place_inner(
             f"M{side:g} {box.centre:g}H{child_box.middle - turn:g}"
             f"q{turn:g} 0 {turn:g} {CORNER:g}V{child_box.top:g}"
         )
-        branches.append(Branch(path, below, leaves(child)))
+        branches.append(Branch(path, f"{name}{n}", leaves(child)[0]))
     return box
 
 
@@ -319,7 +322,6 @@ def _arrow(
     zones: list[float],
     lane: float,
     top: float,
-    nodes: Mapping[tuple[str, int], str],
 ) -> Arrow:
     start, end = (port_of[run.cluster, run.level, column] for column in (run.source_column, run.target_column))
     turn = CORNER if end > start else -CORNER
@@ -338,7 +340,6 @@ def _arrow(
         cluster=run.cluster,
         level=run.level,
         target=run.target,
-        node=nodes[run.cluster, run.level],
         start=start,
         end=end,
         top=top,

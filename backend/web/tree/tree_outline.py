@@ -58,9 +58,12 @@ class Edge:
     level: int
     source: str
     target: str
-    node: str
-    """Place of the inner node between the two ends."""
     distributors: tuple[str, ...]
+
+    @property
+    def starts_at_leaf(self) -> bool:
+        """Return whether its key begins with where it starts."""
+        return self.key.startswith(f"{self.source}:")
 
 
 def outline(root: Node, collapsed: Collection[str]) -> Part:
@@ -94,7 +97,6 @@ def edges(part: Part, targets: Mapping[tuple[str, int], str]) -> tuple[Edge, ...
     """Return the edges by source from left to right, then by level, then by target."""
     rows = {end.key: row for row, end in enumerate(ends(part))}
     end_of = {cluster: end for end in ends(part) for cluster in end.clusters}
-    between = {(cluster, fork.level): fork.place for fork in forks(part) for cluster in fork.clusters}
     found: dict[tuple[int, int, int], list[tuple[str, int]]] = {}
     for (cluster, level), target in targets.items():
         source, to = rows[end_of[cluster].key], rows[end_of[target].key]
@@ -106,7 +108,7 @@ def edges(part: Part, targets: Mapping[tuple[str, int], str]) -> tuple[Edge, ...
         start, end = keys[source], keys[to]
         names = tuple(f"{cluster}:{level}" for cluster, _ in members)
         key = names[0] if len(names) == 1 else f"{start}:{level}:{end}"
-        made.append(Edge(key, level, start, end, between[members[0]], names))
+        made.append(Edge(key, level, start, end, names))
     return tuple(made)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated, Any
@@ -21,29 +21,50 @@ from backend.web.frame.pages import Offer, entering, may_still, offer, reasons
 from backend.web.frame.requested_position import At, NoSuchPosition, no_such_position, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.frame.travel import travel
-from backend.web.tables.table_query import TableParameters, TableQuery
-from backend.web.tree.distributor_table import PATH, distributor_table, own_parameters
-from backend.web.tree.live import Blocks, LiveTree
+from backend.web.tables.table_query import TableParameters
+from backend.web.tree.distributor_table import own_parameters
+from backend.web.tree.live import LiveTree
 from backend.web.tree.tree_drawer import Drawer, read_drawer
+from backend.web.tree.tree_drawings import Blocks, Drawings, View, draw_shared, draw_view, view
 from backend.web.tree.tree_rows import TreeRows
-from backend.web.tree.tree_view import Picture, TreeState, read
+from backend.web.tree.tree_view import TreeState, read
 from backend.web.tree.tree_wish import Collapsed, Opened, TreeWish, tree_wish
 
 router = APIRouter(include_in_schema=False, route_class=CompressedStreamRoute)
 
 TEMPLATE = "tree.html"
-SHARED_BLOCKS = ("summary", "notices", "timeline")
-VIEW_BLOCKS = ("diagram", "distributors")
-"""Blocks that depend on the collapsed subtrees and on the table's parameters, which are in their links."""
 # After a dropped connection the page reconnects, and its session is checked again.
 RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
+
+
+def _live_tree(request: Request, services: Shared) -> LiveTree:
+    state = request.app.state
+    if not hasattr(state, "live_tree"):
+        drawings = _drawings(request)
+        state.live_tree = LiveTree(services, drawings.shared, _draw_view(drawings, services), _banner)
+    live: LiveTree = state.live_tree
+    return live
+
+
+def _drawings(request: Request) -> Drawings:
+    state = request.app.state
+    if not hasattr(state, "tree_drawings"):
+        state.tree_drawings = Drawings()
+    drawings: Drawings = state.tree_drawings
+    return drawings
+
+
+Live = Annotated[LiveTree, Depends(_live_tree)]
+Drawn = Annotated[Drawings, Depends(_drawings)]
 
 
 @router.get("/tree")
 def tree_page(
     request: Request,
     services: Shared,
+    live: Live,
+    drawings: Drawn,
     viewer: Viewer,
     query: TableParameters,
     collapsed: Collapsed = "",
@@ -54,27 +75,40 @@ def tree_page(
     instead = entering(request, viewer, Action.READ_ESTATE)
     if instead is not None or viewer is None:
         return instead or Response(status_code=401)
+    wish = tree_wish(collapsed, opened, own_parameters(query))
     with services.reading() as connection:
         try:
             position, past = requested_position(connection, viewer, at)
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
-        state = read(connection, position)
-        wish = tree_wish(collapsed, opened, own_parameters(query))
-        drawer = read_drawer(connection, wish, position)
+        state = live.newest.read(connection) if position is None else read(connection, position)
+        drawer = read_drawer(connection, wish, state, position)
+    if position is None:
+        # As the first update has it, which finds it drawn.
+        wish = TreeRows(state.picture, wish).settled
+        drawn = {**drawings.shared(state), **_draw_view(drawings, services)(state, wish)}
+    else:
+        drawn = {**draw_shared(state, live=False), **draw_view(view(state, wish, query, live=False))}
     ways = (("Edit tree", "/tree/edit"), ("Move primary", "/tree/-primary"))
     offers = [offer(viewer, Action.CHANGE_ESTATE, None, label, way) for label, way in ways]
     offers.append(Offer("Losses and dead letters", "/losses", None))
-    offered = {"offers": offers, "reasons": reasons(offers)}
-    about = {"lost_at": None, "past": past, **offered, **_drawer(viewer, drawer)}
-    context = {**_context(state, wish, query, live=position is None), **frame(request, viewer), **about}
-    return templates.page(TEMPLATE, context)
+    context = {
+        "drawn": drawn,
+        "rows": TreeRows(state.picture, wish),
+        "live": position is None,
+        "lost_at": None,
+        "past": past,
+        "offers": offers,
+        "reasons": reasons(offers),
+    }
+    return templates.page(TEMPLATE, {**context, **frame(request, viewer), **_drawer(viewer, drawer)})
 
 
 @router.get("/tree/-drawer")
 def tree_drawer(
     request: Request,
     services: Shared,
+    live: Live,
     viewer: Viewer,
     query: TableParameters,
     collapsed: Collapsed = "",
@@ -88,7 +122,8 @@ def tree_drawer(
     def found() -> dict[str, Any]:
         with services.reading() as connection:
             position, _ = requested_position(connection, caller, at)
-            drawer = read_drawer(connection, wish, position)
+            state = live.newest.read(connection) if position is None else read(connection, position)
+            drawer = read_drawer(connection, wish, state, position)
         # Its links must not lead from an earlier position to now.
         return {"drawer": drawer, "live": position is None}
 
@@ -106,14 +141,6 @@ def _drawer(viewer: Caller, drawer: Drawer | None) -> dict[str, Any]:
     return {"drawer": drawer, "drawer_offers": offers, "drawer_reasons": reasons(offers)}
 
 
-def _live_tree(request: Request, services: Shared) -> LiveTree:
-    state = request.app.state
-    if not hasattr(state, "live_tree"):
-        state.live_tree = LiveTree(services, _draw, _draw_view, _banner)
-    live: LiveTree = state.live_tree
-    return live
-
-
 def _watching(viewer: Viewer) -> Caller:
     if viewer is None:
         raise HTTPException(401, "log in to see this page")
@@ -126,7 +153,7 @@ def _watching(viewer: Viewer) -> Caller:
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
 async def tree_live(
     request: Request,
-    live: Annotated[LiveTree, Depends(_live_tree)],
+    live: Live,
     query: TableParameters,
     collapsed: Collapsed = "",
 ) -> AsyncIterator[ServerSentEvent]:
@@ -151,21 +178,12 @@ async def tree_live(
                 break
 
 
-def _context(state: TreeState, wish: TreeWish, query: TableQuery, *, live: bool) -> dict[str, Any]:
-    picture = Picture(state)
-    table = distributor_table(picture, query, live=live)
-    return {"picture": picture, "rows": TreeRows(picture, wish), "state": state, "live": live, "table": table}
+def _draw_view(drawings: Drawings, services: Shared) -> Callable[[TreeState, TreeWish], Blocks]:
+    def with_trends(shown: View) -> View:
+        with services.reading() as connection:
+            return shown.with_trends(connection)
 
-
-def _draw(state: TreeState) -> Blocks:
-    # Without rows and table, which these blocks do not have: they are drawn for each change of a busy estate.
-    context = {"picture": Picture(state), "state": state, "live": True}
-    return {name: templates.block(TEMPLATE, name, context) for name in SHARED_BLOCKS}
-
-
-def _draw_view(state: TreeState, view: TreeWish) -> Blocks:
-    context = _context(state, view, TableQuery(PATH, view.parameters), live=True)
-    return {name: templates.block(TEMPLATE, name, context) for name in VIEW_BLOCKS}
+    return lambda state, wish: drawings.of_view(state, wish, with_trends)
 
 
 def _banner(lost_at: datetime | None) -> str:

@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from backend.domain.distribution.distributor_states import UNOBSERVED, worst
+from backend.domain.tree.tree_shape import Node
+from backend.web.tree.distributor import Distributor
 from backend.web.tree.tree_outline import Edge, End, Fork, Part, edges, ends, outline
 from backend.web.tree.tree_rows_layout import EdgePlace, RowsDiagram, lay_out_rows
-from backend.web.tree.tree_view import Distributor, Leaf, Picture, sum_of_known
+from backend.web.tree.tree_view import Leaf, Picture, sum_of_known
 from backend.web.tree.tree_wish import TreeWish
-from backend.web.words.figures import compact, counted, full
+from backend.web.words.figures import compact, counted, full, shortened
 
 MOST_WITH_CARDS = 8
 """Largest number of leaves of a tree that is drawn with cards, and a label at each arrow."""
+_LAYOUTS_KEPT = 16
+"""Layouts that are not computed again for each report of a distributor."""
 _RATES = (0.05, 30, 1_000, 30_000)
 """Rates in records per second from which the line of an edge is a step wider."""
 
@@ -63,6 +67,10 @@ class EdgeRow:
     @cached_property
     def label(self) -> str:
         """Return the text at the start of the edge, at most 17 characters."""
+        return shortened(self._label, 17)
+
+    @property
+    def _label(self) -> str:
         if self.state == UNOBSERVED:
             return f"to {self.edge.target}"
         if not self.has_problem:
@@ -73,13 +81,25 @@ class EdgeRow:
             return f"{self.late}/{len(self.members)} late" if many else f"late {compact(self.lag)}"
         if many:
             return f"{troubled}/{len(self.members)} {self.state}"
-        return f"{self.state}, late" if self.late else f"{self.state} {compact(self.lag)}"
+        if self.late:
+            return f"{self.state}, late"
+        return self.state if self.lag is None else f"{self.state} {compact(self.lag)}"
+
+    @property
+    def glyph(self) -> str:
+        """Return the glyph of its label: late is a problem, though it runs."""
+        return "blocked" if self.has_problem and self.state == "running" else self.state
 
     @property
     def spoken(self) -> str:
-        """Return the whole edge in words; of a single distributor as in small trees."""
+        """Return the edge in words, with what is seen of a problem; the table and the drawer have the reasons."""
+        said = self._spoken
+        return f"{said}. {self.label}" if self.has_problem and self.label not in said else said
+
+    @property
+    def _spoken(self) -> str:
         if len(self.members) == 1:
-            return self.members[0].spoken
+            return self.members[0].summary
         ways = f"{len(self.members)} distributors of level {self.edge.level}"
         return f"{ways}: {self.counts}, {compact(self.rate)} records per second, lag {full(self.lag)}"
 
@@ -158,6 +178,22 @@ def _counted_states(states: Iterable[str], late: int) -> str:
 
 
 @dataclass(frozen=True)
+class _LaidOut:
+    """The parts of the rows that follow from the tree and from what is collapsed."""
+
+    part: Part
+    edges: tuple[Edge, ...]
+    diagram: RowsDiagram
+
+
+@lru_cache(_LAYOUTS_KEPT)
+def _lay_out(shape: Node, targets: tuple[tuple[tuple[str, int], str], ...], places: frozenset[str]) -> _LaidOut:
+    part = outline(shape, places)
+    found = edges(part, dict(targets))
+    return _LaidOut(part, found, lay_out_rows(part, found))
+
+
+@dataclass(frozen=True)
 class TreeRows:
     """The rows of a picture, as a viewer wants to see them."""
 
@@ -170,33 +206,40 @@ class TreeRows:
         tree = self.picture.state.tree
         return frozenset() if tree is None else self.wish.places(tree.shape, self.picture.problems)
 
-    @cached_property
+    @property
     def part(self) -> Part:
         """Return the outline of the tree, which exists."""
+        return self._laid_out.part
+
+    @cached_property
+    def _laid_out(self) -> _LaidOut:
         tree = self.picture.state.tree
         assert tree is not None
-        return outline(tree.shape, self.places)
+        return _lay_out(tree.shape, tuple(tree.targets.items()), self.places)
 
     @cached_property
     def are_drawn(self) -> bool:
         """Return whether the tree is drawn as rows, not with cards."""
         return len(self.part.clusters) > MOST_WITH_CARDS or bool(self.places)
 
-    @cached_property
-    def live_address(self) -> str:
-        """Return the address of the changes: with the places collapsed now, so that nothing moves by itself."""
+    @property
+    def settled(self) -> TreeWish:
+        """Return the wish with the places that are collapsed now, so that nothing moves by itself later."""
         shown = self.picture.state.tree is not None and self.are_drawn
-        wish = self.wish.collapsing(self.places) if shown else self.wish.with_collapsed("")
-        return wish.opening("").address("/tree/live")
+        return self.wish.collapsing(self.places) if shown else self.wish.with_collapsed("")
+
+    @property
+    def live_address(self) -> str:
+        """Return the address of the changes."""
+        return self.wish.opening("").address("/tree/live")
 
     @cached_property
     def edges(self) -> tuple[EdgeRow, ...]:
         """Return the edges in the order of the table, which is also the keyboard's."""
-        tree, known = self.picture.state.tree, self.picture.distributors
-        assert tree is not None
-        found = edges(self.part, tree.targets)
+        known = self.picture.distributors
         return tuple(
-            EdgeRow(edge, tuple(known[key] for key in edge.distributors if key in known)) for edge in found
+            EdgeRow(edge, tuple(known[key] for key in edge.distributors if key in known))
+            for edge in self._laid_out.edges
         )
 
     @cached_property
@@ -224,19 +267,20 @@ class TreeRows:
             )
         return found
 
-    @cached_property
+    @property
     def diagram(self) -> RowsDiagram:
         """Return the places of the drawing."""
-        return lay_out_rows(self.part, [row.edge for row in self.edges])
+        return self._laid_out.diagram
+
+    @property
+    def glyphs(self) -> list[str]:
+        """Return the glyphs of the edges' labels, each once."""
+        return sorted({row.glyph for row in self.edges})
 
     @property
     def placed(self) -> list[tuple[EdgePlace, EdgeRow]]:
         """Return the places of the edges with what they show."""
         return list(zip(self.diagram.edges, self.edges, strict=True))
-
-    def leaving(self, key: str) -> list[EdgeRow]:
-        """Return the edges that start at an end."""
-        return [row for row in self.edges if row.edge.source == key]
 
     def toggled(self, place: str) -> str:
         """Return the address at which this place is collapsed if it is not, else expanded."""

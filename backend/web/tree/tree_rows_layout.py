@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from backend.web.tree.tree_layout import Band, Box, Branch
 from backend.web.tree.tree_outline import Edge, End, Fork, Part, ends, forks
@@ -111,7 +112,7 @@ def lay_out_rows(part: Part, edges: Sequence[Edge]) -> RowsDiagram:
     boxes = {place.end.key: place.box for place in places}
     fork_places: list[ForkPlace] = []
     branches: list[Branch] = []
-    _place(part, (), boxes, columns, fork_places, branches)
+    _place(part, boxes, columns, fork_places, branches)
     middles = {key: box.centre for key, box in boxes.items()}
     slots = _slots(middles, edges)
     ports, bands, width = _bands(edges, slots, middles, left + END_WIDTH + RAIL_ROOM, bottom)
@@ -137,7 +138,6 @@ def _rows(found: Sequence[End], edges: Sequence[Edge]) -> tuple[list[tuple[End, 
 
 def _place(
     part: Part,
-    above: tuple[str, ...],
     boxes: Mapping[str, Box],
     columns: Mapping[int, float],
     found: list[ForkPlace],
@@ -146,15 +146,14 @@ def _place(
     """Place a node and its subtree; return its box."""
     if isinstance(part, End):
         return boxes[part.key]
-    below = (*above, part.place)
-    children = [_place(child, below, boxes, columns, found, branches) for child in part.children]
+    children = [_place(child, boxes, columns, found, branches) for child in part.children]
     middle = sum(box.centre for box in children) / 2
     box = Box(columns[part.level], middle - FORK_HEIGHT / 2, FORK_WIDTH, FORK_HEIGHT)
     found.append(ForkPlace(part, box))
     for child, to in zip(part.children, children, strict=True):
         edge = box.top if to.centre < middle else box.bottom
         path = f"M{_at(box.middle)} {_at(edge)}V{_at(to.centre)}H{_at(to.left)}"
-        branches.append(Branch(path, below, tuple(end.key for end in ends(child))))
+        branches.append(Branch(path, child.place, ends(child)[0].key))
     return box
 
 
@@ -183,10 +182,11 @@ def _bands(
     bottom: float,
 ) -> tuple[dict[int, _Ports], tuple[Band, ...], float]:
     """Return the ports of each level that has edges, the bands, and the total width."""
-    bulges: dict[int, float] = {}
+    bulges: dict[int, int] = {}
     for edge in edges:
-        wide = _bulge(slots[edge.key], middles[edge.target])
-        bulges[edge.level] = max(wide, bulges.get(edge.level, 0.0))
+        # Whole units, so that the ports' coordinates are short: there are some hundred of them.
+        wide = ceil(_bulge(slots[edge.key], middles[edge.target]))
+        bulges[edge.level] = max(wide, bulges.get(edge.level, 0))
     ports, bands, x = {}, [], left
     for level, bulge in sorted(bulges.items()):
         port = x + LABEL_GAP + LABEL_WIDTH + PORT_GAP
@@ -201,11 +201,8 @@ def _edge(edge: Edge, slot: float, row: float, ports: _Ports) -> EdgePlace:
     bulge = _bulge(slot, row)
     start, end, x = slot + _OUT, row + _IN, ports.x
     # A cubic curve reaches three quarters of the distance of its control points.
-    reach = x + bulge * 4 / 3
-    path = (
-        f"M{_at(x)} {_at(start)}C{_at(reach)} {_at(start)} {_at(reach)} {_at(end)}"
-        f" {_at(x + HEAD_LENGTH)} {_at(end)}"
-    )
+    reach, down = _at(bulge * 4 / 3), _at(end - start)
+    path = f"M{_at(x)} {_at(start)}c{reach} 0 {reach} {down} {HEAD_LENGTH:g} {down}"
     head = f"M{_at(x)} {_at(end)}l{HEAD_LENGTH:g}-3.5v7z"
     label = Box(ports.left, slot - LABEL_HEIGHT / 2, LABEL_WIDTH, LABEL_HEIGHT)
     return EdgePlace(edge, x, start, end, bulge, path, head, label)

@@ -1,20 +1,18 @@
-"""The last hour of each distributor, as sparklines in the table of the Tree page."""
+"""The last hour of distributors, as sparklines in the table and in the drawer of the Tree page."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from backend.queries.distribution.distributors import DistributorRow
-from backend.web.history.measure_charts import charts_address, read_sparklines
+from backend.web.history.measure_charts import charts_address
+from backend.web.history.recent_sparklines import RecentSparklines
 from backend.web.history.sparkline import Sparkline
 
 _RATE, _LAG = "edge.records_per_second", "edge.lag_records"
-_AGAIN_SECONDS = 15
-"""Seconds between two reads: the page polls each second, and there are new values once a minute."""
+_RATES, _LAGS = RecentSparklines(_RATE), RecentSparklines(_LAG)
 
 
 @dataclass(frozen=True)
@@ -23,25 +21,16 @@ class Trends:
 
     rates: Mapping[str, Sparkline | None] = field(default_factory=dict)
     lags: Mapping[str, Sparkline | None] = field(default_factory=dict)
-    read_at: float = field(default=0.0, compare=False)
-    """Time of reading, in seconds of the monotonic clock."""
 
 
 NO_TRENDS = Trends()
 """Trends at an earlier position: observations are not stored with positions."""
 
 
-def read_trends(connection: Connection, distributors: Iterable[DistributorRow]) -> Trends:
-    """Read the trends of these distributors."""
-    keys = [f"{each.cluster}:{each.level}" for each in distributors]
-    rates, lags = (read_sparklines(connection, metric, keys) for metric in (_RATE, _LAG))
-    return Trends(rates, lags, time.monotonic())
-
-
-def trends_again(connection: Connection, distributors: Iterable[DistributorRow], before: Trends) -> Trends:
-    """Return the trends read before, or new ones if these are old."""
-    is_new = time.monotonic() - before.read_at < _AGAIN_SECONDS
-    return before if is_new else read_trends(connection, distributors)
+def read_trends(connection: Connection, keys: Iterable[str]) -> Trends:
+    """Return the trends of the distributors with these keys; those that were read lately are not read again."""
+    shown = list(keys)
+    return Trends(_RATES.read(connection, shown), _LAGS.read(connection, shown))
 
 
 def rate_chart(key: str) -> str:

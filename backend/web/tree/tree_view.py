@@ -1,7 +1,7 @@
 """Content of the Tree page, read in one snapshot: clusters, tree, distributors and the newest events.
 
 `TreeState` holds the rows as they were read; equal states look the same, so nothing is drawn again for them.
-`Picture` adds what only drawing needs: places, words, sums.
+`Picture` adds what only drawing needs: places, words, sums. A state has one, whatever is drawn of it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from urllib.parse import quote
 
 from sqlalchemy import Connection
 
 from backend.domain.distribution.distributor_states import UNOBSERVED
 from backend.domain.overview.problems import gist
-from backend.domain.records import copy_flags
 from backend.domain.tree import tree_shape
-from backend.domain.tree.distributor_settings import DEFAULTS
 from backend.queries.base import events as event_queries
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.distributors import DistributorRow, distributors_of
@@ -27,16 +24,14 @@ from backend.queries.topics.at_risk import records_at_risk
 from backend.queries.tree.trees import TreeRow, get_tree
 from backend.settings import settings
 from backend.web.frame.timeline_view import TimelineItem, timeline_items
+from backend.web.tree.distributor import IN_TIME, TROUBLED, Distributor
 from backend.web.tree.tree_layout import Arrow, Diagram, layout
-from backend.web.tree.tree_trends import NO_TRENDS, Trends, lag_chart, rate_chart, read_trends, trends_again
-from backend.web.words.figures import compact, counted, full, wrapped
+from backend.web.words.figures import counted, wrapped
 
-EVENTS_SHOWN = 60
+EVENTS_SHOWN = 40
 # Room of a card for the reason why its cluster is offline; the notices have the full reason.
 REASON_COLUMNS = 25
 REASON_LINES = 2
-TROUBLED = frozenset({"blocked", "degraded"})
-_IN_TIME = {True: "in time", False: "late", None: "unknown"}
 _FOLLOWS = "Records for it wait on the other clusters and follow once it is back."
 
 
@@ -54,7 +49,13 @@ class TreeState:
     """Cluster -> number of environments whose clients are routed there."""
     at_risk: Mapping[str, int | None] = field(default_factory=dict)
     """Cluster -> unreplicated records, at most; None if unknown. Empty for an earlier position."""
-    trends: Trends = NO_TRENDS
+    reported: tuple[DistributorRow, ...] = field(default=(), compare=False)
+    """The distributors with counters and waits, which only the drawer shows: they differ in each read."""
+
+    @cached_property
+    def picture(self) -> Picture:
+        """Return the picture, which all views of this state share."""
+        return Picture(self)
 
 
 def read(connection: Connection, at: int | None = None) -> TreeState:
@@ -62,17 +63,17 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
     head = event_queries.head(connection).position
     position = head if at is None else at
     tree, clusters = get_tree(connection, at), tuple(list_clusters(connection, at))
-    distributors = _distributors(connection, tree, clusters, at)
+    reported = _reported(connection, tree, clusters, at)
     return TreeState(
         position=position,
         head=head,
         tree=tree,
         clusters=clusters,
-        distributors=distributors,
+        distributors=tuple(map(_as_shown, reported)),
         events=tuple(timeline_items(connection, event_queries.newest_events(connection, position, EVENTS_SHOWN))),
         active=_active(connection, at),
         at_risk={} if at is not None else records_at_risk(connection),
-        trends=NO_TRENDS if at is not None else read_trends(connection, distributors),
+        reported=reported,
     )
 
 
@@ -80,9 +81,9 @@ def read_again(connection: Connection, before: TreeState) -> TreeState:
     """Read the state now; what only events change is read only if there are new ones."""
     if event_queries.head(connection).position != before.head:
         return read(connection)
-    distributors = _distributors(connection, before.tree, before.clusters, None)
-    trends = trends_again(connection, distributors, before.trends)
-    return replace(before, distributors=distributors, at_risk=records_at_risk(connection), trends=trends)
+    reported = _reported(connection, before.tree, before.clusters, None)
+    shown = tuple(map(_as_shown, reported))
+    return replace(before, distributors=shown, at_risk=records_at_risk(connection), reported=reported)
 
 
 def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
@@ -90,11 +91,10 @@ def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
     return Counter(cluster for cluster, _ in places if cluster is not None)
 
 
-def _distributors(
+def _reported(
     connection: Connection, tree: TreeRow | None, clusters: Iterable[ClusterRow], at: int | None
 ) -> tuple[DistributorRow, ...]:
-    found = () if tree is None else distributors_of(connection, tree, clusters, at)
-    return tuple(_as_shown(row) for row in found)
+    return () if tree is None else tuple(distributors_of(connection, tree, clusters, at))
 
 
 def _as_shown(row: DistributorRow) -> DistributorRow:
@@ -131,125 +131,6 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Distributor:
-    """A distributor as its arrow and its table row show it."""
-
-    row: DistributorRow
-
-    @cached_property
-    def key(self) -> str:
-        return f"{self.row.cluster}:{self.row.level}"
-
-    @property
-    def address(self) -> str:
-        """Return the last parts of its forms' addresses."""
-        return f"{quote(self.row.cluster, safe='')}/{self.row.level}"
-
-    @cached_property
-    def state(self) -> str:
-        return self.row.observed.state if self.row.observed else UNOBSERVED
-
-    @property
-    def reason(self) -> str | None:
-        return self.row.observed.reason if self.row.observed else None
-
-    @property
-    def epoch(self) -> int | None:
-        """Return the fencing epoch; None while it is unobserved."""
-        return self.row.observed.fencing_epoch if self.row.observed else None
-
-    @property
-    def holder(self) -> str | None:
-        """Return the worker that runs it."""
-        return self.row.observed.holder if self.row.observed else None
-
-    @property
-    def rate_chart(self) -> str:
-        """Return the address of its chart of rates."""
-        return rate_chart(self.key)
-
-    @property
-    def lag_chart(self) -> str:
-        """Return the address of its chart of lags."""
-        return lag_chart(self.key)
-
-    @property
-    def rate(self) -> float | None:
-        return self.row.observed.records_per_second if self.row.observed else None
-
-    @property
-    def lag(self) -> int | None:
-        return self.row.observed.lag_records if self.row.observed else None
-
-    @property
-    def is_late(self) -> bool:
-        """Return whether records wait longer than the objective; False while that is unknown."""
-        return self.row.observed is not None and self.row.observed.in_time is False
-
-    @property
-    def is_problem(self) -> bool:
-        """Return whether it is late, or cannot copy all records."""
-        return self.is_late or self.state in TROUBLED
-
-    @property
-    def in_time(self) -> str:
-        """Return the same in words."""
-        return _IN_TIME[self.row.observed.in_time if self.row.observed else None]
-
-    @property
-    def wait(self) -> str:
-        """Return the wait of records, and whether it is within the objective."""
-        seconds = self.row.observed.wait_seconds if self.row.observed else None
-        return self.in_time if seconds is None else f"{seconds:g} s, {self.in_time}"
-
-    @property
-    def flow(self) -> str:
-        """Return the speed of the line's dots."""
-        rate = self.rate or 0
-        return "none" if rate < 0.05 else "slow" if rate < 100 else "brisk" if rate < 2000 else "fast"
-
-    @property
-    def mask(self) -> str:
-        return copy_flags.text(copy_flags.mask(self.row.level))
-
-    @property
-    def flag(self) -> str:
-        return copy_flags.text(copy_flags.flag(self.row.level))
-
-    @cached_property
-    def settings(self) -> tuple[str, ...]:
-        """Return the settings that differ from the defaults, in words."""
-        chosen = self.row.settings
-        words = (
-            "paused" if chosen.paused else None,
-            chosen.bytes_per_second and f"at most {compact(chosen.bytes_per_second)}B/s",
-            chosen.compression if chosen.compression != DEFAULTS.compression else None,
-        )
-        return tuple(word for word in words if word)
-
-    @property
-    def read(self) -> str:
-        """Return the description, then the arrow's text in its order, so that voice control finds what is seen."""
-        state = f"{self.state} late" if self.is_late else self.state
-        return f"{self.spoken} L{self.row.level} {state} {compact(self.rate)}/s lag {compact(self.lag)}"
-
-    @property
-    def read_without_state(self) -> str:
-        """Return the same for an earlier position, of which no states are known."""
-        return f"{self.spoken} L{self.row.level} to {self.row.target}"
-
-    @cached_property
-    def spoken(self) -> str:
-        """Return the whole arrow in words."""
-        base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))
-        if self.row.observed is None:
-            return base
-        in_time = f"wait {self.in_time}" if self.row.observed.in_time is None else self.in_time
-        said = f"{base}: {self.state}, {compact(self.rate)} records per second, lag {full(self.lag)}, {in_time}"
-        return f"{said}. {self.reason}" if self.reason else said
-
-
-@dataclass(frozen=True)
 class Notice:
     """A notice; `kind` is bad, or note. `lines` are the details, one each."""
 
@@ -275,7 +156,10 @@ class Picture:
 
     @cached_property
     def distributors(self) -> dict[str, Distributor]:
-        return {each.key: each for each in map(Distributor, self.state.distributors)}
+        away = {row.name for row in self.state.clusters if row.state == "offline"}
+        rows = self.state.distributors
+        found = (Distributor(row, tuple(end for end in (row.cluster, row.target) if end in away)) for row in rows)
+        return {each.key: each for each in found}
 
     @cached_property
     def problems(self) -> Mapping[str, int]:
@@ -322,7 +206,7 @@ class Picture:
 
     @property
     def in_time(self) -> int:
-        return sum(each.in_time == _IN_TIME[True] for each in self.distributors.values())
+        return sum(each.in_time == IN_TIME[True] for each in self.distributors.values())
 
     @property
     def late(self) -> int:

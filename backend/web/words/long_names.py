@@ -12,12 +12,14 @@ import re
 LONGEST_WHOLE = 32
 
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
-# Elements whose content is no flowing text come first, then tags, then text.
+# Elements whose content is no flowing text come first, then what is marked already, then tags, then long words.
+# Short words are matched as wholes, or the search would begin anew at each of their letters.
 _PIECE = re.compile(
-    r"<(svg|textarea|option|pre|title)\b.*?</\1>|<[^>]*>|[^<]*[^<\s]{" + str(LONGEST_WHOLE + 1) + r"}[^<]*",
+    r'<(svg|textarea|option|pre|title)\b.*?</\1>|<span class="long">[^<]*</span>|<[^>]*>|([^<\s]{'
+    + str(LONGEST_WHOLE + 1)
+    + r",})|[^<\s]+",
     re.DOTALL,
 )
-_WORD = re.compile(rf"\S{{{LONGEST_WHOLE + 1},}}")
 _LINES_OF_TEXT = re.compile(r'<table[^>]*class="[^"]*\bdiff\b')
 
 
@@ -32,5 +34,4 @@ def _table(found: re.Match[str]) -> str:
 
 
 def _piece(found: re.Match[str]) -> str:
-    text = found[0]
-    return text if text.startswith("<") else _WORD.sub(lambda word: f'<span class="long">{word[0]}</span>', text)
+    return found[0] if found[2] is None else f'<span class="long">{found[2]}</span>'

@@ -65,7 +65,7 @@ def test_by_mouse(five: Console, open_page, scripts: bool) -> None:
     page.get_by_role("button", name="Raise the levels above").click()
     expect(page.locator("#node-r")).to_have_attribute("aria-label", "level 3")
     page.get_by_role("button", name="Preview").click()
-    expect(page.locator("[data-list^='Distributors that start']")).to_contain_text("c4:1 to c1")
+    expect(page.locator("[data-list^='Distributors that start']")).to_contain_text("c4:1 → c1")
     assert tree(five) == "2(c1, 1(c2, c3))", "nothing was set yet"
     page.get_by_role("button", name="Save tree").click()
     page.wait_for_url("**/tree")

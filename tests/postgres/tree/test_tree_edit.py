@@ -65,8 +65,8 @@ def test_a_cluster_joins_with_all_that_it_does_told_before_it_is_set(acme: Conso
     assert rows(page, "data-origin")["c4"] == "c4 1 by 1 copy · its own 2 by 2 copies 1 by 1 copy"
     preview, done = saved(operator, page)
     told = lists(preview)
-    assert told["Distributors that start (3)"] == ["c1:1 to c4", "c4:1 to c1", "c4:2 to c3"]
-    assert told["Distributors that change targets (1)"] == ["c3:2 to c4 instead of c1"]
+    assert told["Distributors that start (3)"] == ["c1:1 → c4", "c4:1 → c1", "c4:2 → c3"]
+    assert told["Distributors that change targets (1)"] == ["c3:2 → c4 instead of c1"]
     assert told["Logs that are read again (5)"] == [
         "c4's log from the first record that c1 may lack: records of c3 and c4",
         "c1's log from its beginning, for c4, which is still empty: records of c1 and c2",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 
 import httpx2
 import pytest
 
+from tests.support.api import http
 from tests.support.console.consoles import Console
 from tests.support.console.large_trees import grow, report
 from tests.support.console.visitors import said, visitor
@@ -34,6 +36,16 @@ def text(part: str) -> str:
 
 def links(part: str) -> list[str]:
     return [html.unescape(each) for each in re.findall(r'<a [^>]*href="([^"]*)"', part)]
+
+
+def first_drawing(console: Console, live: str) -> str:
+    """Return the drawing that the first update brings."""
+    headers = {"Authorization": f"Bearer {console.token}"}
+    with http.client(base_url=console.url, headers=headers) as client, client.stream("GET", live) as answer:
+        lines = answer.iter_lines()
+        assert "event: diagram" in lines
+        found = itertools.takewhile(bool, lines)
+        return "\n".join(line.removeprefix("data: ") for line in found).strip()
 
 
 def test_a_distributor_is_shown_by_its_address(console: Console, database: Database) -> None:
@@ -166,6 +178,7 @@ def test_a_large_tree_begins_with_quiet_subtrees_collapsed(console: Console, dat
     places = live.partition("collapsed=")[2].split(",")
     assert len(places) == sum(key.startswith("~") for key in ends)
     assert re.findall(r'sse-connect="([^"]*)"', whole.text) == ["/tree/live?collapsed=none"]
+    assert first_drawing(console, live) in page.text, "the first update has what the page has drawn"
     # Problems are labelled, and nothing else: the arrows of other distributors say it when pointed at.
     assert page.text.count("arrow level-") == shown
     assert len(re.findall(r'class="arrow level-\d problem"', page.text)) >= 6
