@@ -100,7 +100,7 @@ def _drawn(shown: View, name: str) -> Markup:
 
 @dataclass
 class _Kept:
-    """What has been drawn of a state."""
+    """The blocks that have been drawn of a state."""
 
     state: TreeState | None = None
     shared: Blocks | None = None
