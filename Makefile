@@ -16,7 +16,7 @@ SEED ?=
 # Side by side, more than there are processors, since many tests wait; which stay together: tests/parallel_groups.py.
 # The order is that of the folders: of files sorted by their number of tests, the longest tests would come last, and
 # one worker would wait for the other.
-PYTEST_WORKERS ?= 4
+PYTEST_WORKERS ?= 5
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 VENV_MADE := $(VENV)/.made
