@@ -1,4 +1,4 @@
-"""Messages of errors as sentences: those of REST and the command line begin with a small letter, pages do not."""
+"""Messages of errors as sentences: those of REST and the command line begin with a small letter."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TOKEN = "Name=laptop", "Days=30", "Issue token"
 GROUP = "/groups/-of?cluster=c1&group=acme-retail-prod-billing"
 LOSS = "/drills/replication/hw-truncation-loss"
 FILLED, EMPTY, LARGE = "filled", "empty", "large"
-"""What the pages show: two tenants on three clusters, an empty estate, or a tree of 50 clusters."""
+"""Estates that pages show: two tenants on three clusters, an empty estate, or a tree of 50 clusters."""
 
 
 @dataclass(frozen=True)
