@@ -24,8 +24,8 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 OPERATION = "/operations/{operation}"
 _KINDS = {
-    "target-switch": ("Change of a distributor's target", "The tree", "/tree"),
-    "primary-move": ("Move of the primary", "The tree", "/tree"),
+    "target-switch": ("Change of a distributor's target", "Tree", "/tree"),
+    "primary-move": ("Move of the primary", "Tree", "/tree"),
     "adoption": ("Adoption of topics", "Clusters", "/clusters"),
 }
 _WAITS = {

@@ -17,6 +17,7 @@ from backend.web.frame.rest_links import with_links
 from backend.web.frame.static import address
 from backend.web.frame.travel import Travel
 from backend.web.words import figures
+from backend.web.words.capitals import as_sentence
 from backend.web.words.instants import when
 from backend.web.words.long_names import wrapping
 
@@ -47,6 +48,7 @@ _environment.filters.update(
     when=when,
     quoted=_quoted,
     with_links=with_links,
+    as_sentence=as_sentence,
 )
 _environment.globals.update(static=address, after_title=_AFTER_TITLE)
 

@@ -22,8 +22,7 @@ from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.placement.placement_policy_view import POLICY_TEXT
 from backend.web.placement.placement_run_view import NO_THROTTLE
-from backend.web.placement.placement_view import PLACEMENTS
-from backend.web.replication.replication_page import REPLICATION, existing_cluster
+from backend.web.replication.replication_page import REPLICATION, cluster_trail, existing_cluster
 from backend.web.words.figures import counted
 from backend.web.words.units import size_bytes, size_shown, whole_number
 
@@ -120,7 +119,7 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
         template="placement_policy_form.html",
         address=f"{here}/-policy",
         heading=f"Placement policy of {cluster}",
-        trail=[PLACEMENTS, (f"Replication of {cluster}", here)],
+        trail=[*cluster_trail(cluster), ("Replication", here)],
         verb="Set policy",
         act=Command(
             lambda given: set_policy(cluster, _wanted(given), version_seen(given)), effect, lambda _: here

@@ -32,8 +32,7 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
-from backend.web.placement.placement_view import PLACEMENTS
-from backend.web.replication.replication_page import REPLICATION, existing_cluster
+from backend.web.replication.replication_page import REPLICATION, cluster_trail, existing_cluster
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -65,7 +64,7 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
         template="replication_elect_form.html",
         address=f"{here}/-elect",
         heading=f"Elect preferred leaders of {row.name}",
-        trail=[PLACEMENTS, (f"Replication of {row.name}", here)],
+        trail=[*cluster_trail(row.name), ("Replication", here)],
         verb="Elect preferred leaders",
         act=_Electing(row, services.config.probe_timeout_seconds),
     )

@@ -30,7 +30,6 @@ from backend.web.frame.past_observation import past_observation
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.placement.placement_policy_view import PolicyView
-from backend.web.placement.placement_view import PLACEMENTS
 from backend.web.replication.replication_view import ReplicationView, elected_said
 from backend.web.words.names import placement_number
 
@@ -70,7 +69,7 @@ def _context(
         **({} if view.then is None else {"shown_then": view.then.sentence}),
         "view": view,
         "policy": policy,
-        "trail": [PLACEMENTS],
+        "trail": cluster_trail(row.name),
         "may_change": past is None and may(caller, Action.CHANGE_ESTATE),
         "why_not": None if denied is None else denied.detail,
         "elected": None if last is None else elected_said(last),
@@ -100,6 +99,11 @@ def _policy(connection: Connection, row: ClusterRow, position: int | None, settl
         proposed=newest if waits else None,
         proposed_name="" if newest is None else placement_number(named.get(newest.id), newest.id),
     )
+
+
+def cluster_trail(cluster: str) -> list[tuple[str, str]]:
+    """Return the pages above those of a cluster's replication."""
+    return [("Clusters", "/clusters"), (cluster, f"/clusters/{cluster}")]
 
 
 def existing_cluster(connection: Connection, cluster: str, at: int | None = None) -> ClusterRow:

@@ -13,8 +13,7 @@ from backend.domain.access.access import Action
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import Shared, Viewer, frame
-from backend.web.placement.placement_view import PLACEMENTS
-from backend.web.replication.replication_page import REPLICATION, existing_cluster
+from backend.web.replication.replication_page import REPLICATION, cluster_trail, existing_cluster
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -46,7 +45,7 @@ def what_if_page(cluster: str, request: Request, services: Shared, viewer: Viewe
         "found": document(loss),
         "tone": tone_of(loss),
         "tones": TONES,
-        "trail": [PLACEMENTS, (f"Replication of {row.name}", REPLICATION.format(cluster=row.name))],
+        "trail": [*cluster_trail(row.name), ("Replication", REPLICATION.format(cluster=row.name))],
     }
     return templates.page("replication_what_if.html", context)
 

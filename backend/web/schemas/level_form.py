@@ -175,6 +175,7 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
         heading="Set compatibility level",
         trail=[SCHEMAS, (subject, address_of(primary, subject))],
         verb="Set level",
+        empty="Choose another level to see its effect.",
         act=Settling(schemas, subject),
         usual=lambda _: {"subject": subject, "level": own, "version": own},
         choices={"levels": levels},

@@ -90,9 +90,10 @@ def _decision_form(tenant: str, asked_for: Fields) -> FormPage:
     return FormPage(
         template="grant_form.html",
         address=f"{here}/-decide",
-        heading="Decide",
-        trail=[TENANTS, (tenant, f"/tenants/{tenant}"), ("grants", here)],
+        heading="Decide on access",
+        trail=[TENANTS, (tenant, f"/tenants/{tenant}"), ("Grants", here)],
         verb="Save decision",
+        empty="Choose a decision to see its effect.",
         act=Command(change, effect, lambda _: here),
         usual=lambda connection: {"decision": _usual_decision(_find(connection, tenant, asked_for)), **asked_for},
         choices={"decisions": DECISIONS, "longest": LONGEST_REASON},

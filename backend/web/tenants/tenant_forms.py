@@ -248,6 +248,7 @@ def _environment_form(before: EnvironmentRow) -> FormPage:
         act=Command(change, effect, lambda _: here),
         usual=usual,
         choices={"modes": OFFSET_MODES, "is_new": False},
+        empty="Change a field to see the effect.",
     )
 
 

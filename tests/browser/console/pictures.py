@@ -7,9 +7,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-QUALITY = 60
-"""WebP quality: a page of the console takes some 40 kB, and its text is sharp."""
-HIGHEST = 1100
+QUALITY = 45
+"""WebP quality: a page of the console takes some 30 kB, and its text is sharp."""
+HIGHEST = 900
 """Maximum height in pixels; the rest is cut off."""
 DIFFERENT = 0.004
 """Share of pixels that must differ for a picture to be replaced: times of day always change."""

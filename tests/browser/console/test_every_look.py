@@ -14,7 +14,7 @@ from tests import report_facts
 from tests.browser.console.test_accessibility import AXE, RULES
 from tests.browser.console.test_gallery import console, filled, follow
 from tests.support.console.consoles import Console
-from tests.support.console.gallery import PICTURES
+from tests.support.console.gallery import FILLED_PICTURES
 
 __all__ = ["console", "filled"]
 
@@ -31,7 +31,7 @@ def test_axe_finds_nothing_in_any_look(filled: Console, open_page: Callable[...,
     open_page(filled, "/account")  # another session, to be ended
     page = open_page(filled, "/account", expect_errors=True)
     looked, broken = [], []
-    for picture in PICTURES:
+    for picture in FILLED_PICTURES:
         if picture.name == "login":
             page.context.clear_cookies()
         page.goto(f"{filled.url}{picture.address}", wait_until="load")

@@ -30,11 +30,13 @@ from tests.postgres.schemas.test_schemas_pages import MINE, NOBODYS, THEIRS, avr
 from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.api.observations import observe
 from tests.support.console.consoles import Console, serve_here
-from tests.support.console.gallery import PICTURES, Picture
+from tests.support.console.gallery import EMPTY, FILLED_PICTURES, LARGE, PICTURES, Picture
 from tests.support.console.grouping import some_groups
+from tests.support.console.large_trees import grow, report
 from tests.support.console.measuring import a_week
 from tests.support.console.placing import GROWN, ask, documents, failed, planned
 from tests.support.console.replicating import look, looked_at
+from tests.support.console.stream_contents import stream_says
 from tests.support.console.switching import COMPLETED, all_online, client, clusters_say, commands, start, to
 from tests.support.console.visitors import API_PROD
 from tests.support.console.zoning import begin, reports
@@ -92,6 +94,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     reports(acme)
     begin(database, 43, committed=39)
     monkeypatch.setattr(trace_page, "_traced", lambda *_: TRACED)
+    stream_says(monkeypatch)
     usual = TopicSettings(min_insync_replicas=2, unclean_election=False)
     topics = {"acme-retail-prod-orders": SOUND, "globex-shop-prod-items": SOUND}
     says(monkeypatch, lost(topics, dict.fromkeys(topics, usual), told=True))
@@ -178,7 +181,7 @@ def taken(page: Page, picture: Picture) -> list[str]:
         ]
         if KEPT and ending in picture.looks:
             # Names in the side bar, the same in each picture, would be a tenth of all bytes.
-            if len(picture.looks) == 1:
+            if picture.address != "/overview":
                 page.evaluate("document.documentElement.dataset.sideBar = 'narrow'")
             pictures.keep(page, Path(KEPT) / f"{picture.name}{ending}.webp")
     return wrong
@@ -202,16 +205,38 @@ def test_every_page_is_there_and_has_its_room(filled: Console, open_page: Callab
     open_page(filled, "/account")  # another session, to be ended
     page = open_page(filled, "/account", expect_errors=True, color_scheme="light")
     wrong = []
-    for each in PICTURES:
+    for each in FILLED_PICTURES:
         if each.name == "login":
             page.context.clear_cookies()
-        answer = page.goto(f"{filled.url}{each.address}", wait_until="load")
-        assert answer is not None
-        if answer.status != 200:
-            wrong.append(f"{each.address}: {answer.status}")
-        follow(page, each)
-        wrong += taken(page, each)
+        wrong += visited(page, filled, each)
     assert not wrong, "\n".join(wrong)
+
+
+def visited(page: Page, console: Console, picture: Picture) -> list[str]:
+    """Open a page and do its steps, as `taken`."""
+    answer = page.goto(f"{console.url}{picture.address}", wait_until="load")
+    assert answer is not None
+    follow(page, picture)
+    wrong = [] if answer.status == 200 else [f"{picture.address}: {answer.status}"]
+    return wrong + taken(page, picture)
+
+
+@pytest.fixture
+def other_estate(request: pytest.FixtureRequest, console: Console, database: Database) -> Console:
+    """Return a console of an empty estate, or of one with 50 clusters, a distributor of which is late."""
+    if request.param == LARGE:
+        names = grow(database, 50)
+        report(database, names, {("c03", 5): {"lag_records": 70, "wait_seconds": 90.0}})
+    return console
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("other_estate", "estate"), [(EMPTY, EMPTY), (LARGE, LARGE)], indirect=["other_estate"])
+def test_so_are_those_of_other_estates(other_estate: Console, estate: str, open_page: Callable[..., Page]) -> None:
+    page = open_page(other_estate, "/account", expect_errors=True, color_scheme="light")
+    pictures = [each for each in PICTURES if each.estate == estate]
+    assert pictures
+    assert [each for picture in pictures for each in visited(page, other_estate, picture)] == []
 
 
 @pytest.mark.nightly  # a look at all pictures

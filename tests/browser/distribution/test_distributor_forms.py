@@ -161,7 +161,7 @@ def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) ->
     position = int(page.url.rpartition("-")[2])
     observe(database.engine, "c1", 2, "c3", position=position)
     expect(page.locator("#state")).to_contain_text("done")
-    page.get_by_role("link", name="The tree", exact=True).first.click()
+    page.get_by_role("link", name="Open tree", exact=True).click()
     page.locator("[data-row='c1:2'] [data-settings] a").click()
     expect(page).to_have_title("Settings of c1:2 · Treeline")
 

@@ -85,6 +85,6 @@ def test_a_sound_cluster_is_good_news(
     expect(page.locator(".cockpit")).to_have_attribute("data-tone", "good")
     expect(page.locator("#sentence")).to_have_text("If broker 3 died now, no committed record would be lost.")
     expect(page.locator(".assumed")).to_have_count(0)
-    expect(page.locator("[data-what=offline]")).to_contain_text("offline: none")
+    expect(page.locator("[data-what=offline]")).to_contain_text("Offline: none")
     expect(page.get_by_text("considers a silent broker dead after 5,000 ms")).to_be_visible()
     taken(page, "what-if-good", folder)

@@ -15,6 +15,8 @@ PROD = "/tenants/acme/retail/prod"
 TOKEN = "Name=laptop", "Days=30", "Issue token"
 GROUP = "/groups/-of?cluster=c1&group=acme-retail-prod-billing"
 LOSS = "/drills/replication/hw-truncation-loss"
+FILLED, EMPTY, LARGE = "filled", "empty", "large"
+"""Estates that pages show: two tenants on three clusters, an empty estate, or a tree of 50 clusters."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Picture:
     """True: also on a telephone."""
     acts: tuple[str, ...] = ()
     """Steps from the address to the picture: buttons to press, and `Name=ci`, which fills a field."""
+    estate: str = FILLED
 
     @property
     def way(self) -> str:
@@ -46,7 +49,11 @@ class Picture:
 GALLERY: dict[str, tuple[Picture, ...]] = {
     "The estate": (
         Picture("overview", "/overview", "One verdict, problems first, clusters, the last day", True, True),
+        Picture("first-run", "/overview", "The first run: an empty estate", narrow=True, estate=EMPTY),
         Picture("tree", "/tree", "The tree with its clusters, and each distributor's rate and lag", True, True),
+        Picture("tree-drawer", "/tree?open=c1:2", "A distributor of the tree, in the drawer", narrow=True),
+        Picture("tree-large", "/tree?collapsed=none", "A tree of 50 clusters", narrow=True, estate=LARGE),
+        Picture("tree-collapsed", "/tree", "The same tree, quiet subtrees collapsed", estate=LARGE),
         Picture("tree-earlier", "/tree?at=9", "The tree as of an earlier position of the event log"),
         Picture("find", "/find?q=ord", "Search results"),
         Picture("tree-edit", "/tree/edit?steps=level:r1:2&node=r1", "Editor of the tree", True, True),
@@ -92,7 +99,14 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("environment", PROD, "One environment: its streams and applications"),
         Picture("environment-change", f"{PROD}/-change", "Form: change an environment"),
         Picture("stream-new", f"{PROD}/-new", "Form: declare a stream", narrow=True),
-        Picture("stream", f"{PROD}/orders", "One stream on every cluster", dark=True),
+        Picture("stream", f"{PROD}/orders?figures=1", "One stream on every cluster", dark=True),
+        Picture("stream-messages", f"{PROD}/orders/-messages", "The messages of a stream", narrow=True),
+        Picture("stream-groups", f"{PROD}/orders/-groups", "The consumer groups of a stream"),
+        Picture("stream-schema", f"{PROD}/orders/-schema", "The schema of a stream, and its last change"),
+        Picture("stream-partitions", f"{PROD}/orders/-partitions?figures=1", "The partitions of a stream"),
+        Picture("stream-settings", f"{PROD}/orders/-settings", "The settings of a stream, and of its topics"),
+        Picture("stream-history", f"{PROD}/orders/-history", "What happened to a stream"),
+        Picture("produce", f"{PROD}/orders/-messages/-produce", "Form: produce a message"),
         Picture("stream-change", f"{PROD}/orders/-change", "Form: change a stream"),
         Picture("stream-delete", f"{PROD}/orders/-delete", "Form: delete a stream"),
         Picture("member-new", "/tenants/acme/-members/-new", "Form: add a member to a tenant"),
@@ -158,6 +172,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     ),
 }  # fmt: skip
 PICTURES = tuple(each for group in GALLERY.values() for each in group)
+FILLED_PICTURES = tuple(each for each in PICTURES if each.estate == FILLED)
 NO_PICTURE = {
     "/": "is /overview",
     "/static/{name:path}": "files",
@@ -174,16 +189,9 @@ NO_PICTURE = {
     "/tenants/-stream": "a list of environments",
     "/tenants/{tenant}/{instance}": "redirects to the tenant",
     "/tenants/{tenant}/{instance}/{environment}/-streams": "a block of the environment's page",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages": "needs brokers, which the gallery has not",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-partitions": "needs brokers",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-partitions/-figures": "a block of the tab",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-figures": "a block of the stream's page",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-groups": "a tab, like the list of groups",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-schema": "a tab, like a subject's page",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-settings": "a tab of the stream's page",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-history": "a tab, like the timeline",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-export": "a file",
-    "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-produce": "a form of the page of messages",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-produced": "a message, which needs brokers",
 }
 """Addresses that are no pages, with the reason; those that end with -live or -applied are none either."""
@@ -204,8 +212,9 @@ def text() -> str:
         "# Pictures of every page",
         "<!-- Written by `make pictures` from tests/support/console/gallery.py. -->",
         "",
-        "The [console](console.md)'s pages, on a control plane with three clusters and two tenants. What is on",
-        "them is made up by the test that takes the pictures; the clusters are not there.",
+        "The [console](console.md)'s pages, on a control plane with three clusters and two tenants; some, on an",
+        "empty one or on one with 50 clusters. What is on them is made up by the test that takes the pictures:",
+        "the clusters are not there.",
     ]
     for heading, pictures in GALLERY.items():
         lines += ["", f"## {heading}"]

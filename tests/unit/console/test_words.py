@@ -13,6 +13,7 @@ from backend.eventlog.registry import domain_registry
 from backend.queries.base.names_of_events import Names, PlacementNamed, SwitchNamed
 from backend.web.frame.templates import labels
 from backend.web.words import figures
+from backend.web.words.capitals import as_sentence
 from backend.web.words.field_words import label
 from backend.web.words.names import operation_name, placement_name, switch_name
 from backend.web.words.sentences import CHANGES, SENTENCES, TROUBLES, sentence
@@ -202,3 +203,16 @@ def test_names_of_things_without_one_are_their_ids() -> None:
 )
 def test_operations_are_called_by_what_they_change(event: str, data: dict, text: str) -> None:
     assert operation_name(event, data, "Operation") == text
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("there is no tenant 'nobody'", "There is no tenant 'nobody'."),
+        ("c2 does not answer: timed out", "c2 does not answer: timed out."),
+        ("east does not answer.", "east does not answer."),
+        ("min.insync.replicas is 3", "min.insync.replicas is 3."),
+    ],
+)
+def test_messages_become_sentences_and_names_stay(message: str, shown: str) -> None:
+    assert as_sentence(message, "east") == shown
