@@ -19,7 +19,7 @@ FEW = 3
 _LONGEST_REASON = 200
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
 _DETAILS = re.compile(r" \(after .*\)$")
-_CONNECT = re.compile(r"(?:\w+://)?([^/\s]+)/\S+ Connect to \S+ failed: (.+)")
+_OF_A_BROKER = re.compile(r"(?:\w+://)?([^/\s]+:\d+)(?:/\w+)?: (?:Connect to \S+ failed: )?(.+)")
 """Reason of librdkafka: "<address>/<broker>: Connect to <address> failed: Connection refused (after 0ms in …)"."""
 
 
@@ -128,7 +128,7 @@ def are(names: Sequence[str]) -> str:
 def gist(reason: str) -> str:
     """Return a reason in brief; of librdkafka's, the error and the address."""
     text = _DETAILS.sub("", reason.strip().rstrip("."))
-    found = _CONNECT.fullmatch(text)
+    found = _OF_A_BROKER.fullmatch(text)
     return f"{found[2]} at {found[1]}" if found else text
 
 

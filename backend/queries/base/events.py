@@ -130,6 +130,13 @@ def first_position(since: datetime) -> ColumnElement[int]:
     return sa.func.coalesce(first.scalar_subquery(), _LAST)
 
 
+def last_position(until: datetime) -> ColumnElement[int]:
+    """Return the position up to which events may be as early as a moment, found by the index on times."""
+    near = events.alias("near").c
+    last = sa.select(near.position).where(near.time <= until + _CLOCKS_DIFFER).order_by(near.time.desc()).limit(1)
+    return sa.func.coalesce(last.scalar_subquery(), 0)
+
+
 def event_at(connection: Connection, position: int, tenants: Collection[str] | None = None) -> StoredEvent | None:
     """Return the event at a position; None if there is none, or it is not of these tenants."""
     query = sa.select(events).where(events.c.position == position)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from backend.eventlog.tables import events
+from backend.queries.base.events import first_position, last_position
 from backend.queries.base.names_of_events import Names, names_of
 
 SENTENCES: Mapping[str, str] = {
@@ -27,10 +28,6 @@ SENTENCES: Mapping[str, str] = {
 }
 """Events that are marks, with their sentences; `name` is that of the event's switch or placement."""
 _OF_SWITCHES = frozenset({"SwitchStarted", "SwitchCompleted", "SwitchAborted", "SwitchFailed"})
-_CLOCKS_DIFFER = timedelta(minutes=2)
-"""Events have the time of the process that appended them, positions the order in which they were appended."""
-_LAST = 2**63 - 1
-_NEAR = events.alias("near").c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +88,8 @@ def marks_query(from_ms: int, to_ms: int, tenants: Collection[str] | None, most:
     named = sa.func.unnest(sa.bindparam("names", names, ARRAY(sa.Text))).table_valued("name").render_derived()
     inside = [
         events.c.name == named.c.name,
-        events.c.position >= _position(_NEAR.time >= since - _CLOCKS_DIFFER, _LAST, _NEAR.time.asc()),
-        events.c.position <= _position(_NEAR.time <= until + _CLOCKS_DIFFER, 0, _NEAR.time.desc()),
+        events.c.position >= first_position(since),
+        events.c.position <= last_position(until),
         sa.between(events.c.time, since, until),
     ]
     if tenants is not None:
@@ -102,12 +99,6 @@ def marks_query(from_ms: int, to_ms: int, tenants: Collection[str] | None, most:
     newest = of_name.order_by(events.c.position.desc()).limit(most).lateral("newest")
     query = sa.select(newest).select_from(named.join(newest, sa.true()))
     return query.order_by(newest.c.position.desc()).limit(most)
-
-
-def _position(condition: ColumnElement[bool], otherwise: int, order: Any) -> ColumnElement[int]:
-    """Return the position of the first event by this order, found by the index on times."""
-    found = sa.select(_NEAR.position).where(condition).order_by(order).limit(1).scalar_subquery()
-    return sa.func.coalesce(found, otherwise)
 
 
 def _moves(tenants: Collection[str]) -> ColumnElement[bool]:

@@ -22,7 +22,7 @@ from backend.web.tables.natural_order import natural
 from backend.web.tables.table import Column, Table
 
 # Clusters whose rows are kept; those of 20,000 subjects take some 20 MB.
-_KEPT = 4
+_KEPT = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

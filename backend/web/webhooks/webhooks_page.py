@@ -103,6 +103,7 @@ def webhook_live(
     """Return the page's live part; 204 while no delivery has changed."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
+        find_webhook(connection, webhook)
         if seen and seen == _state(list_deliveries(connection, webhook, limit=_MOST_READ)):
             return Response(status_code=204)
         context = webhook_context(connection, caller, webhook, query)

@@ -98,6 +98,12 @@ def test_what_was_sent_is_listed_and_sent_again(acme: Console, admin: Visitor, d
     assert admin.send(f"{PAGE}/-retry", position="²").status_code == 404
 
 
+def live_part(page: str) -> str:
+    """Return the address of a page's live part."""
+    [address] = re.findall(rf'hx-get="({PAGE}/-live[^"]*)"', page)
+    return str(address).replace("&amp;", "&")
+
+
 def test_sentences_are_read_for_the_shown_deliveries_and_only_after_a_change(
     acme: Console, database: Database, admin: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,8 +125,7 @@ def test_sentences_are_read_for_the_shown_deliveries_and_only_after_a_change(
     assert read.pop() == told[25:]
     found = re.findall('data-position="([0-9]+)"', admin.get(f"{PAGE}?filter=gap+on+c1").text)
     assert found == [str(given[2]), str(given[0])] and read.pop() == told
-    [live] = re.findall(rf'hx-get="({PAGE}/-live[^"]*)"', page.text)
-    live = live.replace("&amp;", "&")
+    live = live_part(page.text)
     assert "page=2" in live and admin.get(live).status_code == 204 and read == []
     admin.confirm(f"{PAGE}/-retry", position=str(given[-1]))
     again = admin.get(live)
@@ -141,7 +146,9 @@ def test_forms_change_test_rotate_and_delete(acme: Console, admin: Visitor) -> N
         assert (now["events"], now["enabled"]) == (["gap", "switch"], False)
         late = admin.client.post(f"{PAGE}/-change", data={**wish, "step": "preview"})
         assert late.status_code == 412 and "somebody changed it since" in said(late)
-        assert "/-test" not in admin.get(PAGE).text, "what is disabled is not tested"
+        shown = admin.get(PAGE).text
+        assert "/-test" not in shown, "what is disabled is not tested"
+        live = live_part(shown)
         acme.rest.ok("PATCH", PAGE, {"enabled": True})
         assert receiver.got == []
     for way, command in (("test", "webhook test ops"), ("secret", "webhook rotate ops"), ("delete", "delete")):
@@ -152,6 +159,7 @@ def test_forms_change_test_rotate_and_delete(acme: Console, admin: Visitor) -> N
         assert done.status_code in (200, 303)
         assert ("whsec_" in done.text) is (way == "secret")
     assert acme.rest.ok("GET", "/webhooks")["items"] == []
+    assert admin.get(live).status_code == 404, "not that nothing has changed"
     names = [each["name"] for each in acme.rest.ok("GET", "/events?limit=1000")["items"]]
     assert names[-3:] == ["WebhookTested", "WebhookSecretRotated", "WebhookDeleted"]
 

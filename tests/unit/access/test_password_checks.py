@@ -36,6 +36,10 @@ def test_two_are_checked_at_a_time_eight_wait_and_others_are_sent_away(monkeypat
         assert [each.result() for each in [*first, *later]] == [False] * 10
 
 
+def test_a_hash_has_the_cost_of_owasps_sheet() -> None:
+    assert secrets.hash_password("correct horse battery").startswith("scrypt$32768$8$3$")
+
+
 def test_where_there_is_no_password_as_much_is_done_as_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the duration of a login would reveal which users exist."""
     kept = secrets.hash_password("correct horse battery")

@@ -64,8 +64,13 @@ def test_several_projections_that_are_behind_are_said_in_the_plural() -> None:
         ),
         (
             "sasl_ssl://b1:9093/bootstrap: SASL authentication error: bad password (after 5ms in state AUTH_REQ)",
-            "sasl_ssl://b1:9093/bootstrap: SASL authentication error: bad password",
+            "SASL authentication error: bad password at b1:9093",
         ),
+        (
+            "ssl://b1.example:9093/bootstrap: SSL handshake failed: certificate verify failed: unknown CA",
+            "SSL handshake failed: certificate verify failed: unknown CA at b1.example:9093",
+        ),
+        ("127.0.0.1:9: Connect to ipv4#127.0.0.1:9 failed: Timed out (after 1ms)", "Timed out at 127.0.0.1:9"),
         ("no answer within 5 s.", "no answer within 5 s"),
     ],
 )

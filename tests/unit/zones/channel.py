@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import itertools
+import os
 import shutil
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -17,6 +19,8 @@ from workers.zone_router.proxy.channel import Limits, RouterChannel
 from workers.zone_router.traffic import ChannelTraffic
 
 EAST, WEST = ("east", 1), ("west", 2)
+_HERE, _EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
 
 
 class Written:
@@ -101,11 +105,18 @@ def without_storage(folder: Path) -> Written:
 async def away(folder: Path, meanwhile: Callable[[], Awaitable[None]]) -> None:
     """Replace the folder by a file for a while, so that storage fails."""
     aside = folder.with_name("aside")
-    folder.rename(aside)
-    folder.write_text("no folder")
+    aside.write_text("no folder")
+    exchange(aside, folder)
     await meanwhile()
-    folder.unlink()
-    aside.rename(folder)
+    exchange(aside, folder)
+    aside.unlink()
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Exchange two paths in one step (renameat2(2)): where nothing was, storage would make a new folder."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) != 0:
+        raise OSError(ctypes.get_errno(), "cannot be exchanged", str(one), None, str(other))
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
