@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +13,9 @@ class _Nothing:
 
 NOTHING: Final = _Nothing()
 _UNKNOWN: Final = object()
+
+_NUMBERS: Final = frozenset({int, float})
+_OF_NUMBERS: Final = {"<": operators.lt, ">": operators.gt, "<=": operators.le, ">=": operators.ge}
 
 Compare = Callable[[Any, Any], bool]
 
@@ -25,6 +29,9 @@ def comparison(operator: str, *, constant: Any = _UNKNOWN) -> Compare:
     if operator == "!=":
         equals = _equal_to(constant)
         return lambda left, _right: not equals(left, None)
+    if type(constant) in _NUMBERS:
+        python = _OF_NUMBERS[operator]
+        return lambda left, _right: type(left) in _NUMBERS and python(left, constant)
     compare = _OPERATORS[operator]
     return lambda left, _right: compare(left, constant)
 

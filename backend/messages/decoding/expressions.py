@@ -138,8 +138,7 @@ def _test(expression: Expression) -> Test:
             find = _value(expression)
             return lambda current, root: find(current, root) is not NOTHING
         case FilterQuery():
-            find_all = _nodes(expression)
-            return lambda current, root: bool(find_all(current, root))
+            return _exists(expression)
         case FunctionExtension(name="match" | "search"):
             return _pattern(expression)
     raise ExpressionWrong("a value must be compared with another", _at(expression))
@@ -257,14 +256,40 @@ def _nodes(expression: Expression) -> FindAll:
     return find_all
 
 
+def _exists(expression: FilterQuery) -> Test:
+    """Return whether a query selects anything; a filter at its end is evaluated up to the first value."""
+    *first, last = expression.query.segments
+    match last.selectors:
+        case (FilterSelector() as only,) if not _descends(last) and all(map(_selects_one, first)):
+            return _exists_among(expression, first, _test(only.expression.expression))
+    find_all = _nodes(expression)
+    return lambda current, root: bool(find_all(current, root))
+
+
+def _exists_among(expression: FilterQuery, first: Sequence[JSONPathSegment], test: Test) -> Test:
+    begin = _path(first, relative=isinstance(expression, RelativeFilterQuery))
+
+    def exists(current: Any, root: Any) -> bool:
+        for child in _children(begin(current, root)):  # noqa: SIM110 - a generator takes a third longer
+            if test(child, root):
+                return True
+        return False
+
+    return exists
+
+
 def _selects_one(segment: JSONPathSegment) -> bool:
     one = len(segment.selectors) == 1 and isinstance(segment.selectors[0], NameSelector | IndexSelector)
-    return one and not isinstance(segment, JSONPathRecursiveDescentSegment)
+    return one and not _descends(segment)
+
+
+def _descends(segment: JSONPathSegment) -> bool:
+    return isinstance(segment, JSONPathRecursiveDescentSegment)
 
 
 def _step(segment: JSONPathSegment) -> Callable[[list[Any], Any], list[Any]]:
     selects = [_selector(each) for each in segment.selectors]
-    descends = isinstance(segment, JSONPathRecursiveDescentSegment)
+    descends = _descends(segment)
 
     def step(nodes: list[Any], root: Any) -> list[Any]:
         selected: list[Any] = []
