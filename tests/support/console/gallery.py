@@ -100,7 +100,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("environment-change", f"{PROD}/-change", "Form: change an environment"),
         Picture("stream-new", f"{PROD}/-new", "Form: declare a stream", narrow=True),
         Picture("stream", f"{PROD}/orders?figures=1", "One stream on every cluster", dark=True),
-        Picture("stream-messages", f"{PROD}/orders/-messages?limit=20#m-1-36190-headers",
+        Picture("stream-messages", f"{PROD}/orders/-messages?limit=20#m-0-36191-headers",
                 "The messages of a stream", narrow=True),
         Picture("stream-groups", f"{PROD}/orders/-groups", "The consumer groups of a stream"),
         Picture("stream-schema", f"{PROD}/orders/-schema", "The schema of a stream, and its last change"),

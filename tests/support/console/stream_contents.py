@@ -66,14 +66,15 @@ def _messages(facts: MessageFacts) -> MessagePage:
 
 
 def _message(facts: MessageFacts, number: int) -> Mapping[str, Any]:
-    order = {"id": 7_200 - number, "status": ("paid", "sent", "open")[number % 3], "name": _SHOPS[number % 5]}
-    is_copy = number % 4 == 1
-    headers = [["trace", f"{7_000 + 31 * number:x}"]]
+    order = {"status": ("paid", "sent", "open")[number % 3], "name": _SHOPS[number % 5]}
+    is_copy = number % 4 == 0
+    headers = []
     there, offset = "c2" if facts.cluster == "c1" else "c1", 35_988 - number
     if is_copy:
         origin = encode(Origin(1, facts.stream_id, number % 4, offset, 1))
         headers.append([facts.flags_header, copy_flags.encode(0b10).decode()])
         headers.append([facts.origin_header, base64.b64encode(origin).decode()])
+    headers.append(["trace", f"{7_000 + 31 * number:x}"])
     return {
         "partition": number % 4,
         "offset": 36_191 - number,
