@@ -30,6 +30,8 @@ class MessageFacts:
     topic: str
     incarnation: int
     """Incarnation of the topic: another one is another log."""
+    topic_id: str | None = None
+    """Id of the topic on the cluster, as it is recorded."""
     partitions: int
     names: Mapping[int, str]
     """Names of all clusters that exist or existed, by number: an origin may be a cluster that was removed."""
@@ -70,6 +72,7 @@ def read(connection: Connection, settings: Settings, stream: str, cluster: str |
         properties=known.properties,
         topic=row.technical_names[chosen],
         incarnation=row.incarnations[chosen],
+        topic_id=row.topic_ids[chosen],
         partitions=row.partitions,
         names=names_ever(connection),
         flags_header=settings.copy_flags_header,

@@ -28,10 +28,10 @@ class LiveTail:
     def __init__(
         self, place: TopicPlace, facts: MessageFacts, decoding: MessageDecoding, start: TailStart
     ) -> None:
-        """Begin at the present ends, or continue. Raises KafkaCallFailed, ClusterUnreachable."""
+        """Begin at the present ends, or continue. Raises TopicReplaced, KafkaCallFailed, ClusterUnreachable."""
         self._facts, self._decoding = facts, decoding
         self._left_out = 0
-        self._tail = Tail(place, self._select, after=start.offsets)
+        self._tail = Tail(place, self._select, after=start.offsets, topic_id=facts.topic_id)
         self.note = start.note or (OUT_OF_RANGE if self._tail.is_truncated else "")
         """Why the tail does not continue where it was; empty if it does, or begins."""
 
@@ -48,7 +48,8 @@ class LiveTail:
     def read(self, wait_seconds: float) -> list[dict[str, Any]]:
         """Return new messages that match, as documents; wait at most so long for the first one.
 
-        Raises ClusterSilent; ValueInvalid, if the expression turns out to take too long; DecodingUnavailable.
+        Raises ClusterSilent; StateConflict, if the topic was created anew; ValueInvalid, if the expression turns
+        out to take too long; DecodingUnavailable.
         """
         with reading_failures(self._facts):
             selected = [each.message for each in self._tail.read(wait_seconds)]

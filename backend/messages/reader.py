@@ -28,7 +28,7 @@ from backend.slots import Slots
 
 BOUNDS = Bounds(seconds=10.0, records=1_000_000, bytes=256 * 1024 * 1024)
 """Bounds of reading for one request; a page has bounds of its own (`page_read.py`)."""
-AT_ONCE = 8
+AT_ONCE = 12
 """Requests that one process reads at once, and live tails: each has a thread, and tens of megabytes."""
 OF_A_USER = 3
 """Share of one user in either."""

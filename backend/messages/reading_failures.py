@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from backend.domain.base.errors import ClusterSilent, ClusterUnreachable, FieldError, NotFound
+from backend.domain.base.errors import ClusterSilent, ClusterUnreachable, FieldError, NotFound, StateConflict
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search.message_reading import OffsetOutside
+from backend.kafka.search.topic_identity import TopicReplaced
 from backend.messages.facts import MessageFacts
 
 
@@ -21,6 +22,9 @@ def reading_failures(facts: MessageFacts) -> Iterator[None]:
         has = f"has offsets {error.low} to {error.high - 1}" if error.high > error.low else "is empty"
         said = f"{there} {has}: there is no offset {error.offset}"
         raise NotFound(said, (FieldError("/from", said),)) from error
+    except TopicReplaced as error:
+        again = "offsets begin again, so follow new messages once more in a few seconds"
+        raise StateConflict(f"{error.reason} on {facts.cluster}: {again}") from error
     except KafkaCallFailed as error:
         does = "refuses to be read" if error.is_lasting else "does not answer"
         raise ClusterSilent(f"{facts.cluster} {does}: {error.reason}") from error

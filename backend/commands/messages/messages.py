@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shlex
 from collections.abc import Sequence
@@ -106,6 +107,8 @@ def _line(value: Any, kind: str) -> str | None:
     """Return a key or value in one line; what a producer wrote must not move the cursor or change colours."""
     if value is None:
         return None
+    if kind == "bytes":
+        value = base64.b64decode(value[: 4 * MOST_CHARACTERS]).hex(" ")
     text = value if isinstance(value, str) and kind in ("text", "bytes") else json.dumps(value, ensure_ascii=False)
     shown = text[: MOST_CHARACTERS + 1]
     shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)

@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_END, Message
 
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search.message_reading import LEAST_PARTITION_BYTES, Select, Selected
+from backend.kafka.search.topic_identity import TopicIdentity
 from backend.kafka.search.topic_reader import TopicPlace, TopicReader
 
 MOST_BEHIND = 10_000
@@ -22,8 +23,9 @@ _CHECK_SECONDS = 1.0
 class Tail:
     """Reader of what is written to a topic from now on, used by one thread; `queue_kbytes` bounds its memory.
 
-    Raises KafkaCallFailed, and ClusterUnreachable for a secret that cannot be read or a forbidden address. A
-    cluster that is away for a while is no failure.
+    Raises TopicReplaced if the topic was created anew: nothing of the new one is returned. Raises KafkaCallFailed,
+    and ClusterUnreachable for a secret that cannot be read or a forbidden address. A cluster that is away for a
+    while is no failure.
     """
 
     def __init__(
@@ -33,10 +35,12 @@ class Tail:
         queue_kbytes: int = 1024,
         *,
         after: Mapping[int, int] | None = None,
+        topic_id: str | None = None,
     ) -> None:
         """Begin at the present ends, or where an earlier tail was: `after` has its `positions`.
 
-        Partitions that are new since then are read from their beginnings.
+        Partitions that are new since then are read from their beginnings. `topic_id` is the topic's id where the
+        caller knows it; otherwise the topic that is there now is followed.
         """
         self._select = select
         self._check_at = 0.0
@@ -44,6 +48,7 @@ class Tail:
         """Number of offsets that were skipped, since reading did not keep up with writing."""
         self.is_truncated = False
         """A log ends before where the earlier tail was, so that its end is where this one begins."""
+        self._identity = TopicIdentity(place, _SECONDS, topic_id)
         self._reader = TopicReader(
             place,
             _SECONDS,
@@ -57,8 +62,9 @@ class Tail:
                 self._positions = self._reader.offsets(OFFSET_END, place.partitions)
             else:
                 self._positions = self._continued(after)
+            self._identity.check()
         except KafkaCallFailed:
-            self._reader.close()
+            self.close()
             raise
         self._reader.begin(self._positions)
 
@@ -79,13 +85,14 @@ class Tail:
     def close(self) -> None:
         """Close the connections."""
         self._reader.close()
+        self._identity.close()
 
     def read(self, wait_seconds: float) -> list[Selected]:
         """Return selected new messages, in log order per partition; wait at most so long for the first one."""
         deadline = time.monotonic() + wait_seconds
         while True:
             new: list[Message] = []
-            for message in self._reader.read(max(0.0, deadline - time.monotonic())):
+            for message in self._fetched(max(0.0, deadline - time.monotonic())):
                 partition, offset = message.partition(), message.offset()
                 assert partition is not None and offset is not None
                 if message.error() is None:
@@ -93,9 +100,18 @@ class Tail:
                     offset += 1
                 self._positions[partition] = offset
             found = self._select(new) if new else []
+            if found:
+                self._identity.check()
             self._skip()
             if found or time.monotonic() >= deadline:
                 return found
+
+    def _fetched(self, wait_seconds: float) -> list[Message]:
+        try:
+            return self._reader.read(wait_seconds)
+        except KafkaCallFailed:
+            self._identity.check()  # an offset that a new log does not have says less than that the log is new
+            raise
 
     def _skip(self) -> None:
         """Go to the ends of the partitions in which too many records have not been read."""

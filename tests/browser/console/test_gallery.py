@@ -181,6 +181,7 @@ def taken(page: Page, picture: Picture) -> list[str]:
         ]
         if KEPT and ending in picture.looks:
             # Names in the side bar, the same in each picture, would be a tenth of all bytes.
+            page.evaluate("scrollTo(0, 0)")  # a part that an address names may lie further down
             if picture.address != "/overview":
                 page.evaluate("document.documentElement.dataset.sideBar = 'narrow'")
             pictures.keep(page, Path(KEPT) / f"{picture.name}{ending}.webp")

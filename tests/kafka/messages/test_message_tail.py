@@ -8,10 +8,12 @@ from confluent_kafka.admin import AdminClient
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search import message_tail
 from backend.kafka.search.message_tail import Tail
+from backend.kafka.search.topic_identity import TopicReplaced
 from backend.kafka.search.topic_reader import TopicPlace
 from tests.eventually import eventually
 from tests.kafka.messages.walks import BASE, deleted_below, everything, made, some, write
-from tests.support.kafka.topics import DEADLINE_SECONDS, topics
+from tests.nightly import some_now
+from tests.support.kafka.topics import DEADLINE_SECONDS, create_topic, topics
 
 
 @pytest.fixture
@@ -107,6 +109,38 @@ def test_a_tail_reports_that_its_topic_is_deleted(servers, tailed):
 
     assert eventually(is_reported, "the deletion is reported").reason
     assert place.topic not in topics(servers)
+
+
+@some_now("count", [5, 1], now=(0,))
+def test_a_tail_shows_nothing_of_a_topic_that_was_created_anew(servers, tailed, count):
+    """Check a new log with the offset that is read next, and one that ends before it."""
+    place = made(servers)
+    write(place, [(0, BASE, b"old%d" % n) for n in range(3)])
+    tail = tailed(place, everything)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([place.topic])[place.topic].result(DEADLINE_SECONDS)
+    eventually(lambda: place.topic not in topics(servers), "the topic is gone")
+    create_topic(servers, place.topic)
+    write(place, [(0, BASE, b"new%d" % n) for n in range(count)])
+    seen = []
+
+    def is_reported():
+        try:
+            seen.extend(tail.read(0.5))
+        except TopicReplaced as failed:
+            return failed
+        return None
+
+    assert eventually(is_reported, "the new topic is reported").reason == (
+        f"topic {place.topic} was deleted and created anew"
+    )
+    assert seen == []
+
+
+def test_a_tail_does_not_begin_in_another_topic_than_is_recorded(servers):
+    place = made(servers)
+    with pytest.raises(TopicReplaced, match="created anew"):
+        Tail(place, everything, after={0: 0}, topic_id="another")
 
 
 def test_a_tail_of_a_cluster_that_is_away_is_reported(monkeypatch):

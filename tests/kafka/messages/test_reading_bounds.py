@@ -31,6 +31,7 @@ from tests.nightly import some_now
 from tests.support.kafka.topics import DEADLINE_SECONDS, read_all, topics
 
 MEGABYTE = 1024 * 1024
+LARGE = 10 * MEGABYTE
 
 
 @WAYS
@@ -74,13 +75,13 @@ def test_nothing_is_read_after_a_selection_has_ended_the_page(servers, start):
 
 @pytest.fixture(scope="module")
 def large(servers):
-    """Return two partitions with records of 5 MB between small ones."""
-    place = made(servers, 2, max_message_bytes=str(6 * MEGABYTE))
+    """Return two partitions with records of 10 MB between small ones."""
+    place = made(servers, 2, max_message_bytes=str(LARGE + MEGABYTE))
     rows = []
     for n in range(8):
-        size = 5 * MEGABYTE if n in (2, 5, 7) else 10
+        size = LARGE if n in (2, 5, 7) else 10
         rows.append((n % 2, BASE + n, b"x" * size))
-    write(place, rows, **{"message.max.bytes": 6 * MEGABYTE})
+    write(place, rows, **{"message.max.bytes": LARGE + MEGABYTE})
     return place
 
 
@@ -101,7 +102,7 @@ def test_a_record_above_the_bound_of_bytes_comes_alone(servers, large, monkeypat
 def test_large_records_come_together_if_the_bounds_allow(servers, large, start):
     (page,) = walk(large, start, 100)
     assert len(page.found) == 8
-    assert page.scanned_bytes == 3 * 5 * MEGABYTE + 50
+    assert page.scanned_bytes == 3 * LARGE + 50
 
 
 @WAYS

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from backend.cluster_requests.stream_figures import ClusterFigures, FiguresPlace, FiguresReader
+from backend.domain.records import copy_flags
+from backend.domain.records.origin import Origin, encode
 from backend.domain.topics.stream_figures import PartitionFigures, Rate, TopicFigures
 from backend.kafka.search.message_reading import EndedBy
 from backend.messages.facts import MessageFacts
 from backend.messages.page_read import MessagePage
 from backend.web.messages import messages_page
-
-_SHOPS = ("Käthe", "Ngozi", "Mateo", "Yuki", "Ada")
 
 
 def stream_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def _figures(place: FiguresPlace) -> ClusterFigures:
 
 
 def _messages(facts: MessageFacts) -> MessagePage:
-    items = [_message(number) for number in range(12)]
+    items = [_message(facts, number) for number in range(12)]
     return MessagePage(
         stream=str(facts.stream),
         cluster=facts.cluster,
@@ -62,10 +63,16 @@ def _messages(facts: MessageFacts) -> MessagePage:
     )
 
 
-def _message(number: int) -> Mapping[str, Any]:
-    order = {"id": 7_200 - number, "status": ("paid", "sent", "open")[number % 3], "name": _SHOPS[number % 5]}
-    is_copy = number % 4 == 1
-    headers: Sequence[Sequence[str]] = [["trace", f"{7_000 + 31 * number:x}"]]
+def _message(facts: MessageFacts, number: int) -> Mapping[str, Any]:
+    order = {"status": ("paid", "sent", "open")[number % 3]}
+    is_copy = number % 4 == 0
+    headers = []
+    there, offset = "c2" if facts.cluster == "c1" else "c1", 35_988 - number
+    if is_copy:
+        origin = encode(Origin(1, facts.stream_id, number % 4, offset, 1))
+        headers.append([facts.flags_header, copy_flags.encode(0b10).decode()])
+        headers.append([facts.origin_header, base64.b64encode(origin).decode()])
+    headers.append(["trace", f"{7_000 + 31 * number:x}"])
     return {
         "partition": number % 4,
         "offset": 36_191 - number,
@@ -77,5 +84,5 @@ def _message(number: int) -> Mapping[str, Any]:
         "schema_id": 2,
         "headers": headers,
         "copy_flags": "0010" if is_copy else "",
-        "origin": {"cluster": "c1", "offset": 35_988 - number, "incarnation": 1} if is_copy else None,
+        "origin": {"cluster": there, "offset": offset, "incarnation": 1} if is_copy else None,
     }

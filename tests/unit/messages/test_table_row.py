@@ -41,7 +41,8 @@ def test_a_message_is_one_line() -> None:
 
 VALUES = [
     (None, "bytes", None),
-    ("aGVsbG8=", "bytes", "aGVsbG8="),
+    ("aGVsbG8=", "bytes", "68 65 6c 6c 6f"),
+    ("AP/+" * 1000, "bytes", ("00 ff fe " * 1000)[: MOST_CHARACTERS - 1] + "…"),
     ("a word", "json", '"a word"'),
     ("two\nlines\tand \x1b[31mred\x1b[0m", "text", "two\\nlines\\tand \\x1b[31mred\\x1b[0m"),
     ("left\u202eright", "text", "left\\u202eright"),
