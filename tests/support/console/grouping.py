@@ -79,8 +79,8 @@ def some_groups(database: Database) -> None:
     second = GroupMember(member_id="m-2", client_id="billing-8", host="10.1.2.4", partitions=2)
     shared = [partition(number, member=f"m-{1 + number // 2}") for number in range(4)]
     there = replace(OWNER, client_id="billing-9", host="10.2.2.5", partitions=1)
-    behind = {"committed_offset": 36_180, "lag_records": 12, "time_lag_ms": 200}
-    in_time = partition(0, **behind, records_per_second=60.0, produced_per_second=60.0)
+    behind = {"committed_offset": 36_076, "lag_records": 116, "time_lag_ms": 3_100}
+    in_time = partition(0, **behind, records_per_second=37.0, produced_per_second=37.0)
     observed(
         database,
         group(members=(OWNER, second), partitions=shared),
