@@ -19,6 +19,9 @@ from backend.domain.overview.problems import address, because
 ENOUGH_CLUSTERS = 2
 SHOWN_FOR = timedelta(hours=1)
 """Time after the first stream's declaration for which completed steps are still shown."""
+LONGEST_SHOWN = timedelta(days=1)
+"""Time after it for which any steps are shown: counts of removed streams and tasks are deleted, and that must not
+bring the steps back."""
 _MOST_NAMED = 6
 
 
@@ -50,7 +53,7 @@ class Places:
     stream: str | None = None
     """Last part of the stream's name."""
     declared_at: datetime | None = None
-    """Time at which the first stream was declared."""
+    """Time at which the first stream ever was declared, though it may have been deleted since."""
 
     @property
     def name(self) -> str:
@@ -88,6 +91,8 @@ class FirstRunFacts:
     has_tree: bool = False
     places: Places = Places()
     arrival: Arrival | None = None
+    has_copied: bool = False
+    """Distributors have copied records of tenants, even if it is not known which arrived where."""
     produced: Produced | None = None
 
 
@@ -128,9 +133,15 @@ def first_run(facts: FirstRunFacts) -> tuple[Step, ...]:
     declared = facts.places.stream is not None
     has_clusters = facts.clusters is None or len(facts.clusters) >= ENOUGH_CLUSTERS
     has_tree = facts.clusters is None or facts.has_tree
-    done = [has_clusters, has_tree, declared, facts.arrival is not None]
+    has_arrived = facts.arrival is not None or facts.has_copied
+    done = [has_clusters, has_tree, declared, has_arrived]
     declared_at = facts.places.declared_at
-    if all(done) and (declared_at is None or facts.now - declared_at > SHOWN_FOR):
+    # A record arrives only where all steps are done: what is removed later does not begin a first run again.
+    if declared_at is None:
+        is_over = has_arrived
+    else:
+        is_over = facts.now - declared_at > (SHOWN_FOR if has_arrived else LONGEST_SHOWN)
+    if is_over:
         return ()
     makers = (_clusters, _tree, _stream, _record)
     first = 0 if facts.clusters is not None else 2
@@ -254,6 +265,8 @@ def _record(facts: FirstRunFacts, number: int, progress: Progress) -> Step:
             action=Action.READ_TENANT,
             tenant=places.tenant,
         )
+    elif facts.has_copied:
+        findings = (Finding(text="Distributors have copied records."),)
     elif progress is Progress.NEXT:
         produced = facts.produced
         if produced is not None:

@@ -55,8 +55,8 @@ _OF_PARTITIONS = (
         "under-replicated",
         Severity.WARNING,
         Condition.UNDER_REPLICATED,
-        "The ISR is smaller than the replica set. Start the offline brokers, or move their replicas to other "
-        "brokers (treeline placement plan --cluster, with --target-brokers).",
+        "The ISR is smaller than the replica set. Start the offline brokers, or plan a placement without these "
+        "brokers on the page Placements.",
     ),
     (
         "down-to-min-isr",
@@ -108,8 +108,8 @@ def _found(health: Health) -> Iterator[Alert]:
             "broker-away",
             Severity.WARNING,
             health.away,
-            f"Start {'it' if health.away.count == 1 else 'them'}. To remove a broker for good, move its replicas "
-            "to other brokers (treeline placement plan --cluster, with --target-brokers).",
+            f"Start {'it' if health.away.count == 1 else 'them'}. To remove a broker for good, plan a placement "
+            "without it on the page Placements.",
         )
     for name, severity, condition, what_to_do in _OF_PARTITIONS:
         if health.conditions[condition].count:
@@ -150,8 +150,8 @@ def _of_leaders(health: Health) -> Iterator[Alert]:
             "not-preferred-leader",
             Severity.ADVICE,
             others,
-            f"For {ready:,} of them the preferred replica is in sync and can be elected (treeline replication "
-            "elect-leaders); for the others it is not in sync yet.",
+            f"For {ready:,} of them the preferred replica is in sync and can be elected; for the "
+            "others it is not in sync yet.",
         )
     here = [each for each in health.brokers if each.is_here]
     if not _is_uneven(health.leaders_spread, [each.leaders for each in here]):
@@ -164,9 +164,9 @@ def _of_leaders(health: Health) -> Iterator[Alert]:
         Named(health.leaders_spread, tuple(f"{each.id}: {each.leaders}" for each in (busiest[0], busiest[-1]))),
         "The first broker leads this many more partitions than the last one. "
         + (
-            "Preferred leaders are balanced: elect them (treeline replication elect-leaders)."
+            "Preferred leaders are balanced: elect them."
             if by_election
-            else "Preferred leaders are unbalanced as well: plan a placement (treeline placement plan --cluster)."
+            else "Preferred leaders are unbalanced as well: plan a placement on the page Placements."
         ),
     )
 

@@ -165,7 +165,7 @@ def _to_know(facts: Facts, request: SwitchRequest) -> Iterator[Finding]:
     if request.drain != ALL_LEAVES and not request.is_emergency:
         detail = (
             f"order per key across the switch is guaranteed on {target} only; to have it on all leaves, "
-            "wait for all online leaves (drain: all_leaves)"
+            "wait for records on all online leaves"
         )
         yield Finding(slug="order-on-target-only", subject=target, detail=detail)
     for stream in facts.streams:

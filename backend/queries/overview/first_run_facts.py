@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,12 +17,14 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.trees import tree_targets
 from backend.queries.base.events import newest_of, times_of
+from backend.queries.distribution.distributors import DistributorRow
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.queries.distribution.stream_measures import stream_measures
 from backend.settings import settings
 
 _MOST_STREAMS = 5
 """Streams of tenants that are looked up: there may be millions of measures."""
+_IS_OF_TENANTS = sa.not_(stream_measures.c.stream.startswith("_treeline"))
 _CHAIN = (
     (streams, STREAM),
     (environments, ("tenant", "instance", "name")),
@@ -43,13 +45,17 @@ def first_places(connection: Connection, seen: Collection[str] | None = None) ->
         row = connection.execute(query.order_by(table.c.valid_from).limit(1)).one_or_none()
         if row is not None:
             found = dict(zip(("tenant", "instance", "environment", "stream"), row[: len(parts)], strict=False))
-            is_stream = table is streams
-            return Places(**found, declared_at=_declared_at(connection, row.valid_from) if is_stream else None)
+            return Places(**found, declared_at=_declared_at(connection, seen))
     return Places()
 
 
-def _declared_at(connection: Connection, position: int) -> datetime | None:
-    return times_of(connection, [position]).get(position)
+def _declared_at(connection: Connection, seen: Collection[str] | None) -> datetime | None:
+    """Return when the first stream ever was declared; it may have been deleted since."""
+    query = sa.select(streams.c.valid_from).order_by(streams.c.valid_from).limit(1)
+    if seen is not None:
+        query = query.where(streams.c.tenant.in_(sorted(seen)))
+    position = connection.execute(query).scalar_one_or_none()
+    return None if position is None else times_of(connection, [position]).get(position)
 
 
 def first_arrival(connection: Connection, stream: str, seen: Collection[str] | None = None) -> Arrival | None:
@@ -59,7 +65,7 @@ def first_arrival(connection: Connection, stream: str, seen: Collection[str] | N
     """
     row = _counted(connection, _is_of(connection, [stream]))
     if row is None and seen is None:
-        row = _counted(connection, sa.not_(stream_measures.c.stream.startswith("_treeline")))
+        row = _counted(connection, _IS_OF_TENANTS)
     elif row is None and seen is not None:
         row = _counted(connection, _is_of(connection, _first_streams(connection, seen)))
     if row is None:
@@ -69,6 +75,23 @@ def first_arrival(connection: Connection, stream: str, seen: Collection[str] | N
     if target is None:
         return None
     return Arrival(stream=row.stream, source=source, target=target, latency_ms=row.latency_ms)
+
+
+def has_copied(connection: Connection, distributors: Iterable[DistributorRow]) -> bool:
+    """Return whether distributors have copied records of tenants, even of streams and edges that are gone.
+
+    Reports that the measures of internal streams explain do not count.
+    """
+    if _counted(connection, _IS_OF_TENANTS) is not None:
+        return True
+    seen = [row.observed for row in distributors if row.observed is not None]
+    of, config = stream_measures.c, settings()
+    its = _is_of(connection, [config.verify_stream, config.offsets_topic])
+    query = sa.select(sa.func.coalesce(sa.func.sum(of.records_before + of.records), 0)).where(its)
+    internal = int(connection.execute(query).scalar_one())
+    if sum(each.copied_records for each in seen) > internal:
+        return True
+    return internal == 0 and any(each.records_per_second for each in seen)
 
 
 def _counted(connection: Connection, is_its: ColumnElement[bool]) -> Any:

@@ -168,7 +168,9 @@ class Acknowledging:
 def _range_in_words(row: LossRow) -> str:
     last = "on" if row.last_offset is None else f"to {row.last_offset:,}"
     first = f"{'from ' if row.last_offset is None else ''}{row.first_offset:,}"
-    return f"{row.stream}/{row.partition}, offsets {first} {last}: {row.reason}"
+    # Reasons may begin with the same offsets.
+    reason = row.reason.removeprefix(f"offsets {row.first_offset} to {row.last_offset} were ")
+    return f"{row.stream}/{row.partition}, offsets {first} {last}: {reason}"
 
 
 def _acknowledge_page(cluster: str, level: str) -> FormPage:

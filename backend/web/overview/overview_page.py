@@ -19,7 +19,7 @@ from backend.domain.overview.first_run import FirstCluster, FirstRunFacts, Step,
 from backend.domain.overview.tenant_health import tenant_health
 from backend.queries.base.events import head
 from backend.queries.overview.estate_state import EstateState, read_estate
-from backend.queries.overview.first_run_facts import first_arrival, first_places, last_produced
+from backend.queries.overview.first_run_facts import first_arrival, first_places, has_copied, last_produced
 from backend.queries.overview.recent_events import recent_events, recent_events_of
 from backend.queries.overview.tenant_state import read_tenants
 from backend.web.frame import templates
@@ -115,6 +115,7 @@ def _of_estate(services: ConsoleServices) -> Mapping[str, Any]:
 def _first_run(connection: Connection, state: EstateState) -> tuple[Step, ...]:
     places = first_places(connection)
     stream = places.name if places.stream is not None else None
+    arrival = None if stream is None else first_arrival(connection, stream)
     return first_run(
         FirstRunFacts(
             now=state.facts.now,
@@ -126,7 +127,8 @@ def _first_run(connection: Connection, state: EstateState) -> tuple[Step, ...]:
             ],
             has_tree=state.tree is not None,
             places=places,
-            arrival=None if stream is None else first_arrival(connection, stream),
+            arrival=arrival,
+            has_copied=arrival is None and has_copied(connection, state.distributors),
             produced=None if stream is None else last_produced(connection, stream),
         )
     )

@@ -44,6 +44,11 @@ FAILED: Mapping[str, str] = {
     "Offsets are translated": "Not all offsets are translated exactly",
 }
 """Gate -> its heading if it has findings: what is wrong, not what should be."""
+BELOW: Mapping[str, str] = {
+    "source-is-primary": "Primary cluster {}",
+    "order-on-target-only": "Order per key on {}",
+}
+"""Slug of a finding without a gate -> its heading, with the place of its subject."""
 _FOUND_SHOWN = 6
 
 
@@ -151,7 +156,11 @@ class Readiness:
         found = [(BAD, each) for each in self.plan.blockers] + [(WARN, each) for each in self.plan.warnings]
         remedies = Remedies(self.plan, self.given)
         return [
-            Gate(each.subject, tone, (Line(each.detail[0].upper() + each.detail[1:], remedies.of(each)),))
+            Gate(
+                BELOW.get(each.slug, "{}").format(each.subject),
+                tone,
+                (Line(each.detail[0].upper() + each.detail[1:], remedies.of(each)),),
+            )
             for tone, each in found
             if each.slug not in at_gates
         ]

@@ -84,8 +84,13 @@ class HoldClock:
         return span(self.held_ms)
 
     @property
+    def is_expired(self) -> bool:
+        """Return whether producers have held for the maximum hold time."""
+        return self.held_ms >= self.limit_ms
+
+    @property
     def left(self) -> str:
-        return span(max(0, self.limit_ms - self.held_ms))
+        return span(self.limit_ms - self.held_ms)
 
     @property
     def limit(self) -> str:

@@ -108,7 +108,7 @@ def troubles(row: SwitchRow) -> list[str]:
     named = (
         ("forced_clients", "client", "forced"),
         ("late_clients", "client", "late"),
-        ("silent_clients", "client", "silent"),
+        ("silent_clients", "client", "without a report"),
         ("refused_groups", "group", "refused"),
         ("groups_left_behind", "group", "left behind"),
     )

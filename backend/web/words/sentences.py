@@ -41,7 +41,7 @@ SENTENCES: Mapping[str, str] = {
     "DistributorCompressionChanged": "{cluster} level {level} compresses its copies: {compression}",
     "RecordSetAside": "{target} refused a record of {stream}/{partition} from {cluster}, dead-lettered: {reason}",
     "SetAsideReplayed": "A dead-lettered record was replayed: {id}",
-    "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
+    "RecordsLost": "Records of {stream}/{partition} on {cluster} lost: {reason}",
     "SourceReplaced": "{stream} was recreated on {cluster}; of the former topic {target} {missing}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "WorkerFenced": "Worker {holder} was fenced while alive: {fenced_leases}",

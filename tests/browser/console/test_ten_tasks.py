@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -278,8 +279,9 @@ def test_what_has_changed_since_this_morning(mouse: Mouse, rest: RestClient) -> 
     name = f"t{secrets.token_hex(4)}"
     rest.ok("POST", "/tenants", {"name": name})
     page = mouse.page
-    mouse.open("Timeline")
-    morning = page.locator("#events [data-event]").last.get_attribute("data-event") or ""
-    mouse.type("Compare position", morning, "the position of an event of this morning", enter=True)
-    expect(page.locator(f"#changes [data-of='tenant {name}']")).to_be_visible()
+    mouse.link("Last 24 hours")
+    expect(page.locator("#events")).to_contain_text(f"Tenant {name} created")
+    (since,) = parse_qs(urlsplit(page.url).query)["since"]
+    age = datetime.now(UTC) - datetime.fromisoformat(since).replace(tzinfo=UTC)
+    assert timedelta(hours=23) < age < timedelta(hours=25), "they begin a day ago"
     done(mouse, 12, "See what has changed since this morning", 2)

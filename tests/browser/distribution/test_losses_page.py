@@ -41,7 +41,7 @@ def lose(database: Database, first: int, last: int) -> None:
         partition=0,
         first_offset=first,
         last_offset=last,
-        reason="retention took them",
+        reason=f"offsets {first} to {last} were gone before they were read",
         incarnation=1,
     )
     record(database, command, EDGE, "edge-c1-2")
@@ -80,7 +80,7 @@ def test_losses_are_taken_note_of_by_the_distributors_name(
     assert "c1:2 lost 1 range: 10 records. Acknowledge" in said(operator.get(PAGE))
     address = ACKNOWLEDGE.partition("?")[0]
     preview = operator.client.post(address, data={**hidden(operator.get(ACKNOWLEDGE)), "step": "preview"})
-    assert "acme/retail/prod/orders/0, offsets 10 to 19: retention took them" in said(preview)
+    assert "acme/retail/prod/orders/0, offsets 10 to 19: gone before they were read" in said(preview)
     assert code(preview, "same-command") == "treeline losses acknowledge c1 2"
     assert '"level": 2' in code(preview, "same-curl")
     sent = {**hidden(preview), "step": "confirm"}

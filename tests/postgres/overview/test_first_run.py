@@ -7,8 +7,9 @@ import re
 from backend.queries.distribution import stream_measures
 from backend.queries.overview.first_run_facts import first_arrival, first_places
 from tests.eventually import eventually
+from tests.support.api.observations import observe
 from tests.support.console.consoles import Console
-from tests.support.console.visitors import TREE, add_clusters, visitor
+from tests.support.console.visitors import API_PROD, TREE, add_clusters, visitor
 from tests.support.console.visitors import said as text_of
 from tests.support.database.postgres import Database
 
@@ -87,6 +88,26 @@ def test_the_arrival_shown_is_one_of_the_first_stream_if_there_is_any(acme: Cons
         other = first_arrival(connection, "acme/retail/prod/unread")
     assert found is not None and found.stream == "acme/retail/prod/orders"
     assert other is not None
+
+
+def test_reports_of_distributors_count_unless_internal_streams_explain_them(
+    acme: Console, database: Database
+) -> None:
+    arrive(database, "_treeline.verify")
+    observe(database.engine, "c1", 2, "c2", records_per_second=350.0)
+    assert progress(acme) == ["done", "done", "done", "next"]
+    observe(database.engine, "c1", 2, "c2", copied_records=5)
+    eventually(lambda: progress(acme) == ["done"] * 4, "the page shows that records have arrived")
+    assert "Distributors have copied records." in said(acme)
+
+
+def test_the_first_declaration_counts_even_if_the_stream_is_gone(acme: Console, database: Database) -> None:
+    with database.engine.begin() as connection:
+        before = first_places(connection).declared_at
+    acme.rest.ok("DELETE", f"{API_PROD}/streams/orders?confirm=acme/retail/prod/orders")
+    with database.engine.begin() as connection:
+        assert first_places(connection).declared_at == before is not None
+        assert first_places(connection, ["acme"]).declared_at == before
 
 
 def test_viewers_read_the_steps_without_links_that_they_may_not_use(console: Console) -> None:

@@ -129,6 +129,7 @@ def test_problems_are_listed_in_order_with_their_ways_out(acme: Console, databas
     assert all(each["since"] for each in found["problems"] if each["kind"] == "data-loss")
     viewer, operator = visitor(acme, "viewer"), visitor(acme, "operator")
     page = operator.get("/overview")
+    assert page.text.count('<small class="advice">') == 7, "that of the first problem is in the verdict"
     assert len(listed(operator)) == 8 and len(listed(operator, "/overview?all=yes")) == 10
     assert "And more: 2 drift. Show all 10 problems" in said(page)
     assert "Distributor c2 level 1 to c3 is blocked: no space on c3." in said(page)

@@ -71,7 +71,8 @@ def test_the_list_names_every_switch_the_newest_first_and_where_clients_are(
     assert "c2 → to c3 planned acme/retail/prod Preparing" in shown["s2"]
     assert shown["s2"].endswith("in progress; clients do not hold yet")
     assert "Completed" in shown["s1"] and "812 ms" in shown["s1"]
-    assert "all records drained, 1 client forced, 1 client late, 1 client silent, 1 group refused" in shown["s1"]
+    assert "all records drained, 1 client forced, 1 client late, 1 client without a report" in shown["s1"]
+    assert "1 client without a report, 1 group refused" in shown["s1"]
     places = rows(page, "data-place")
     assert places["acme/retail/prod"] == "acme/retail/prod all c2 about to move to c3 2 Switch 1 · c1 → c2"
     assert places["globex/shop/prod"] == "globex/shop/prod all c1 1 primary cluster"

@@ -14,7 +14,7 @@ from httpx2 import Response
 from backend.domain.switch.switch_checks import TENANT_MOVING
 from backend.domain.switch.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
-from backend.web.switch.switch_readiness import FAILED, GATES
+from backend.web.switch.switch_readiness import BELOW, FAILED, GATES
 from backend.web.switch.switch_remedies import MAKERS
 from backend.web.words.figures import span, span_range
 from tests.nightly import some_now
@@ -91,9 +91,9 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
     findings = page.text.partition('id="findings"')[2].partition("</ul>")[0]
     warnings = findings.count('<p class="why">')
     assert f"Ready to start {warnings} warnings" in said(page)
-    assert set(gates(page)) == {*GATES, "c1", "c2"}, "the gates, and the clusters that the two warnings are about"
+    assert set(gates(page)) == {*GATES, "Primary cluster c1", "Order per key on c2"}, "and the two warnings"
     assert set(GATES) == set(FAILED)
-    assert "on c2 only; to have it on all leaves, wait for all online leaves" in said(page)
+    assert "on c2 only; to have it on all leaves, wait for records on all online leaves" in said(page)
     assert "bad" not in gates(page).values()
     assert gates(page)["Clients report to discovery"] == "good"
     assert rows(page, "data-place") == {
@@ -199,6 +199,7 @@ def test_every_finding_of_a_plan_has_its_gate_or_is_told_below() -> None:
     source = (PROJECT_ROOT / "backend/domain/switch/switch_checks.py").read_text()
     slugs = set(re.findall(r'slug="([a-z-]+)"', source)) | set(re.findall(r'"((?:source|target)-silent)"', source))
     below = {"source-is-primary", "order-on-target-only"}
+    assert BELOW.keys() == below
     assert frozenset().union(*GATES.values()) == (slugs | {TENANT_MOVING}) - below
     assert MAKERS.keys() == (slugs | {TENANT_MOVING}) - {"source-is-primary"}, "each has a way out"
 

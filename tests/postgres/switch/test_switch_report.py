@@ -46,9 +46,9 @@ def test_more_than_are_named_are_counted(database: Database, operator: Visitor) 
     told = {**REPORT, **silent, "groups_left_behind": ["audit"], "groups_left_behind_in_all": 301}
     commands(database, *COMPLETED[:-1], Complete(measured={}, report=told))
     page = said(operator.get("/switches/s1"))
-    assert "Silent: 1,250" in page and "far-1 far-2 and 1,248 more" in page
+    assert "Without a report: 1,250" in page and "far-1 far-2 and 1,248 more" in page
     assert "Groups left behind: 301" in page and "audit and 300 more" in page
-    assert "1,250 clients silent" in page and "301 groups left behind" in page
+    assert "1,250 clients without a report" in page and "301 groups left behind" in page
 
 
 def test_a_zones_report_calls_nothing_unknown_that_others_do_there(database: Database, operator: Visitor) -> None:

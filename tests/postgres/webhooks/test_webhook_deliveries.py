@@ -46,7 +46,7 @@ LOSS = RecordLoss(
     partition=0,
     first_offset=5,
     last_offset=9,
-    reason="retention was faster",
+    reason="offsets 5 to 9 were gone before they were read",
     incarnation=1,
 )
 ASIDE = RecordDeadLetter(

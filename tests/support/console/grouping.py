@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -77,12 +78,15 @@ def some_groups(database: Database) -> None:
     """Store groups with several diagnoses, on two clusters and of two tenants."""
     second = GroupMember(member_id="m-2", client_id="billing-8", host="10.1.2.4", partitions=2)
     shared = [partition(number, member=f"m-{1 + number // 2}") for number in range(4)]
+    there = replace(OWNER, client_id="billing-9", host="10.2.2.5", partitions=1)
+    behind = {"committed_offset": 36_076, "lag_records": 116, "time_lag_ms": 3_100}
+    in_time = partition(0, **behind, records_per_second=37.0, produced_per_second=37.0)
     observed(
         database,
         group(members=(OWNER, second), partitions=shared),
         group("audit", members=(), partitions=(partition(0, member=None, records_per_second=0.0),)),
         group("search", partitions=(partition(0, records_per_second=900.0),)),
         group("fraud-check", partitions=(partition(0, lag_records=0, time_lag_ms=0),)),
-        group(cluster="c2", members=(), partitions=(partition(0, member=None, lag_records=12),)),
+        group(cluster="c2", members=(there,), partitions=(in_time,)),
         of_globex(),
     )

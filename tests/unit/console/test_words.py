@@ -105,6 +105,12 @@ def test_an_event_of_another_program_version_still_has_a_sentence(name: str) -> 
             {"stream": "t/i/e/s", "cluster": "c1", "partition": None, "offset": None},
             "Message produced to t/i/e/s on c1: not confirmed, it may have been written",
         ),
+        (
+            "RecordsLost",
+            "edge-c1-2",
+            {"stream": "t/i/e/s", "partition": 0, "cluster": "c1", "reason": "offsets 5 to 9 were gone"},
+            "Records of t/i/e/s/0 on c1 lost: offsets 5 to 9 were gone",
+        ),
         ("SwitchWasPlanned", "switch-1", {}, "Switch was planned"),
     ],
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from backend.domain.overview.first_run import (
+    LONGEST_SHOWN,
     SHOWN_FOR,
     Arrival,
     FirstCluster,
@@ -110,6 +112,26 @@ def test_an_arrived_record_is_shown_for_a_while_with_its_trace() -> None:
     assert other.way is not None and other.way.address == "/trace?stream=acme/retail/prod/items&cluster=c1"
     assert first_run(replace(facts, now=NOW + SHOWN_FOR)) != ()
     assert first_run(replace(facts, now=NOW + SHOWN_FOR + timedelta(seconds=1))) == ()
+
+
+def test_copied_records_are_an_arrival_even_if_it_is_not_known_which_arrived_where() -> None:
+    facts = replace(FORMED, has_copied=True)
+    steps = first_run(facts)
+    assert progress(steps) == ["done"] * 4 and steps[3].way is None
+    assert found(steps[3]) == ["Distributors have copied records."]
+    assert first_run(replace(facts, now=NOW + SHOWN_FOR + timedelta(seconds=1))) == ()
+
+
+@pytest.mark.parametrize(
+    "less", [{"clusters": ()}, {"has_tree": False}, {"places": Places(tenant="acme", declared_at=NOW)}]
+)
+def test_steps_that_were_done_once_never_come_back(less: dict[str, Any]) -> None:
+    later = NOW + SHOWN_FOR + timedelta(seconds=1)
+    assert first_run(replace(FORMED, now=later, **less)) != (), "no record has arrived yet"
+    for arrived in ({"arrival": ARRIVED}, {"has_copied": True}):
+        assert first_run(replace(FORMED, now=later, **less, **arrived)) == ()
+    assert first_run(replace(FORMED, now=NOW + LONGEST_SHOWN, **less)) != ()
+    assert first_run(replace(FORMED, now=NOW + LONGEST_SHOWN + timedelta(seconds=1), **less)) == ()
 
 
 @pytest.mark.parametrize("count", range(2, 10))
