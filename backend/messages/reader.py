@@ -28,8 +28,11 @@ from backend.slots import Slots
 
 BOUNDS = Bounds(seconds=10.0, records=1_000_000, bytes=256 * 1024 * 1024)
 """Bounds of reading for one request; a page has bounds of its own (`page_read.py`)."""
-AT_ONCE = 12
-"""Requests that one process reads at once, and live tails: each has a thread, and tens of megabytes."""
+AT_ONCE, TAILS_AT_ONCE = 8, 12
+"""Requests that one process reads at once, and live tails: each has a thread, and tens of megabytes.
+
+A process has 40 threads for all requests.
+"""
 OF_A_USER = 3
 """Share of one user in either."""
 
@@ -40,7 +43,7 @@ class MessageReader:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._decoders = Decoders()
-        self._pages, self._tails = (Slots(AT_ONCE, OF_A_USER) for _ in range(2))
+        self._pages, self._tails = (Slots(number, OF_A_USER) for number in (AT_ONCE, TAILS_AT_ONCE))
 
     def close(self) -> None:
         """End the child processes."""
