@@ -19,8 +19,8 @@ from workers.zone_router.proxy.channel import Limits, RouterChannel
 from workers.zone_router.traffic import ChannelTraffic
 
 EAST, WEST = ("east", 1), ("west", 2)
+# AT_FDCWD and RENAME_EXCHANGE of Linux.
 _HERE, _EXCHANGE = -100, 2
-"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
 
 
 class Written:
