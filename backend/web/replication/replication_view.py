@@ -25,6 +25,8 @@ BROKERS_SHOWN = 200
 _EXAMPLES, _FEW = 8, 3
 _OBSERVED, _DATA_OBSERVED = Markup("observed {}"), Markup("The data below was observed {}")
 _TONES = {"critical": "bad", "warning": "warn", "advice": "plain"}
+_BY_PLACEMENT = frozenset({"broker-away", "under-replicated", "factor-not-as-declared"})
+"""Alerts that a placement resolves, so that its form is linked."""
 _ALERTS = {
     "partition-without-leader": ("partition", "without a leader"),
     "under-min-isr": ("partition", "below min.insync.replicas"),
@@ -276,7 +278,8 @@ def _alert(found: Mapping[str, Any]) -> AlertShown:
         tone=_TONES.get(severity, "plain"),
         what_to_do=what_to_do,
         examples=examples,
-        by_placement="placement plan" in what_to_do,
+        # Of uneven leaders, an election is advised where it is enough.
+        by_placement=name in _BY_PLACEMENT or (name == "leaders-uneven" and "placement" in what_to_do),
     )
 
 
